@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import textwrap
+from itertools import zip_longest
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
@@ -53,12 +54,32 @@ def explanation(name: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return Markdown without its marks: links and bold are their words, paragraphs and lists fill the lines."""
-    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("**", "")
-    parts = [" ".join(part.split()) for part in re.split(r"\n(?=[-*] |\d+\. )|\n\n", text.strip())]
-    indents = [len(re.findall(r"^(?:[-*] |\d+\. )?", part)[0]) * " " for part in parts]
-    pairs = zip(parts, indents, strict=True)
-    return "\n\n".join(textwrap.fill(one, WIDTH, subsequent_indent=indent) for one, indent in pairs)
+    """Return Markdown without its marks: paragraphs and lists fill the lines, tables and code stay as they are."""
+    parts = re.split(r"\n(?=[-*] |\d+\. )|\n\n", text.strip())
+    return "\n\n".join(_block(part) for part in parts)
+
+
+def _block(part: str) -> str:
+    """Return a paragraph, an item of a list, a table or code as a terminal shows it."""
+    if part.startswith("```"):
+        return "\n".join(f"    {line}" for line in part.splitlines() if not line.startswith("```"))
+    if part.startswith("|"):
+        rows = [[_words(cell) for cell in line.strip("| ").split(" | ")] for line in part.splitlines()]
+        del rows[1]  # the line below the heads
+        width = min(max(len(row[0]) for row in rows), WIDTH // 2) + 2
+        lines = [[textwrap.wrap(row[0], width - 2), textwrap.wrap("  ".join(row[1:]), WIDTH - width)] for row in rows]
+        cells = (zip_longest(*one, fillvalue="") for one in lines)
+        return "\n".join(f"{left:{width}}{right}".rstrip() for one in cells for left, right in one)
+    plain = _words(" ".join(part.split()))
+    return textwrap.fill(plain, WIDTH, subsequent_indent=len(re.findall(r"^(?:[-*] |\d+\. )?", plain)[0]) * " ")
+
+
+def _words(text: str) -> str:
+    """Return a text without the marks of links, emphasis and formulas; code stays as it is."""
+    code = re.findall(r"`[^`]*`", text)
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"`[^`]*`", "`", text))
+    plain = re.sub(r"(\*\*?|\$)(?=\S)([^*$]*[^*$\s])\1", r"\2", plain)
+    return re.sub("`", lambda _: code.pop(0), plain)
 
 
 def overview() -> str:

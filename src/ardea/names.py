@@ -374,3 +374,14 @@ def listed(terms: Sequence[str]) -> str:
 def in_a_row(parts: Sequence[str]) -> str:
     """Return parts of a sentence with commas, and an "and" before the last."""
     return " and ".join([", ".join(parts[:-1])] * (len(parts) > 1) + [*parts[-1:]])
+
+
+def words_of(name: str) -> list[str]:
+    """Return the words of a name in small letters.
+
+    Examples
+    --------
+    >>> words_of("respondentID"), words_of("Sample No."), words_of("x1")
+    (['respondent', 'id'], ['sample', 'no'], ['x'])
+    """
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|#", name)]

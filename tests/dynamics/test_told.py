@@ -15,7 +15,7 @@ from ardea.dynamics import AmbiguityWarning, Custom, Discovery, Fourier, MisfitW
 from ardea.dynamics.collocation import nodes_of, unknown_inputs
 from ardea.dynamics.pursuit import SLIGHT_GAIN
 from ardea.dynamics.readings import said_of_inputs, said_of_spoiled, said_of_states
-from ardea.dynamics.series import Series
+from ardea.dynamics.series import Clock, Series
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.states import dependent_errors, ends_off, smoothed, undersampled
 from ardea.dynamics.told import at_rest, common_functions, fits_of
@@ -658,3 +658,37 @@ def test_parts_of_a_model_that_ended_at_worse_states_are_tried_again(seed):
     y = x + 0.02 * np.random.default_rng(seed).normal(size=x.shape)
     model = Discovery(discrete_time=True).fit(y, 1.0, feature_names=["a", "b"])
     assert [set(one.terms) for one in model.equations_] == [{"1", "b", "a^2"}, {"a"}]
+
+
+def test_text_among_numbers_is_told_with_its_column():
+    frame = pd.DataFrame({"run": ["Run 1"] * 20, "x": np.exp(-np.arange(20.0))})
+    with pytest.raises(ValueError, match="x must be numbers, and column 'run' holds texts"):
+        Discovery().fit(frame, 1.0)
+    with pytest.raises(ValueError, match="u must be numbers, and column 'mode' holds texts"):
+        Discovery().fit(frame[["x"]], 1.0, u=pd.DataFrame({"mode": ["on", "off"] * 10}))
+
+
+def test_one_row_and_inputs_that_are_lacking_are_told():
+    with pytest.raises(ValueError, match="x0 has no two samples in any series"):  # and nothing of an empty slice
+        Discovery().fit(np.ones((1, 1)), 1.0)
+    t, u = np.arange(80.0), (np.arange(80) % 20 < 8).astype(float)
+    x = np.zeros(80)
+    for k in range(79):
+        x[k + 1] = 0.8 * x[k] + u[k]
+    x = x + 0.01 * np.random.default_rng(0).normal(size=80)
+    model = Discovery(Polynomials(1), discrete_time=True).fit(x, u=u)
+    with pytest.raises(ValueError, match="have 1 input; give as u their values, a row for every time"):
+        model.simulate([1.0], t)
+
+
+def test_times_in_messages_are_dates_where_those_of_the_data_were():
+    clock = Clock("h", "2024-01-01")
+    told = ["between t = 1.5 and 48, where", "x at t = 1e+02 (3) lies", "at 5", "a t = b"]
+    dated = [
+        "between 2024-01-01T01:30:00 and 2024-01-03T00:00:00, where",
+        "x at 2024-01-05T04:00:00 (3) lies",
+        *told[2:],
+    ]
+    assert clock.dated(told) == dated
+    assert Clock("h").dated(told) == told
+    assert Clock("h", "2024-01-01T00:00:00+00:00").dated(["at t = 1."]) == ["at 2024-01-01T01:00:00+00:00."]

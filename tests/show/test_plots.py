@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import matplotlib
@@ -415,3 +416,45 @@ def test_rivals_have_labels_of_their_own(long_names):
         assert any(label.startswith("without") for label in labels)
     long = f"{'x' * 23}…"
     assert canvas.as_labels(["x" * 30 + "1", "x" * 30 + "2", "y", "y"]) == [f"{long} (1)", f"{long} (2)", "y", "y"]
+
+
+@pytest.fixture(scope="module")
+def long_columns():
+    rng, names = np.random.default_rng(2), ["Füllstand hinten unten Aggregat 040", "Vorlauf Heizkreis Süd", "濃度 mg/L"]
+    X = pd.DataFrame(rng.normal(size=(200, 43)), columns=[*names, *map(str, range(40))])
+    return SparseARD().fit(X, X[names].sum(axis=1).rename("Energieverbrauch gesamt, alle Werke") + rng.normal(size=200))
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_titles_beside_long_labels_end_within_the_picture(long_columns):
+    for ax in (show.plot_coefficients(long_columns), np.ravel(show.plot_pareto(long_columns))[0]):
+        assert len(title(ax)) > 30
+        (box,) = boxes(ax, ax._left_title)
+        assert box.x1 <= ax.figure.bbox.x1
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_labels_of_a_short_logarithmic_axis_are_numbers_apart(long_columns):
+    ax = np.ravel(show.plot_pareto(long_columns))[0]
+    labels = [one for one in ax.get_xticklabels(which="both") if one.get_text()]
+    shown, texts = boxes(ax, *labels), [one.get_text() for one in labels]
+    assert {"0.2", "0.5", "1"} & {*texts}
+    assert not any("10" in one for one in texts)
+    assert all(a.x1 < b.x0 for a, b in pairwise(shown))
+
+
+def test_letters_that_the_font_lacks_are_told_once(long_columns):
+    with pytest.warns(UserWarning, match="font of the figures lacks letters") as told:
+        canvas.figure_bytes(lambda: show.plot_coefficients(long_columns), "png")
+    assert len(told) == 1
+
+
+def test_labels_of_dates_do_not_run_into_each_other():
+    t = pd.date_range("2024-03-30T17:00", periods=200, freq="6min")
+    x = np.exp(-0.3 * np.arange(200.0) / 10)[:, None] + 0.001 * np.random.default_rng(0).normal(size=(200, 1))
+    ax = np.ravel(show.plot_states(Discovery(Polynomials(1)).fit(x, t), x))[-1]
+    ax.figure.canvas.draw()
+    shown = boxes(ax, *(one for one in ax.get_xticklabels() if one.get_text()))
+    inside = [box for box in shown if ax.bbox.x0 - 1 <= (box.x0 + box.x1) / 2 <= ax.bbox.x1 + 1]
+    assert len(inside) > 2
+    assert all(a.x1 + 3 < b.x0 for a, b in pairwise(inside))

@@ -97,6 +97,11 @@ def test_warnings_name_pages_that_exist_and_pages_can_be_read_in_a_terminal():
         assert explanation(text.partition(" ")[0]) == text  # the name of the class leads to the same page
         assert "](" not in text
         assert max(map(len, text.splitlines())) <= 120
+        assert not re.search(r"\*\*\w|\w\*\*|\$", re.sub("`[^`]*`", "", text))
+    suspect = explanation("suspect_data")
+    assert "how often a row was counted                   `w`\n" in suspect  # a table is one
+    assert "`w * w.sum() / (w**2).sum()`" in suspect  # and code stays as it is
+    assert "Then u_t = -c u_x holds" in " ".join(explanation("ambiguity").split())
     with pytest.raises(ValueError, match="No warning is called 'nothing'"):
         explanation("nothing")
 

@@ -102,9 +102,13 @@ def build_parser(asked: str | None = None) -> argparse.ArgumentParser:
 
 def read_options(given: Sequence[str]) -> argparse.Namespace:
     """Return what the arguments of a command mean; explain those that mean nothing, and leave."""
-    asked = given[0] if given and given[0] in COMMANDS else None
+    given, asked = with_numbers(given), given[0] if given and given[0] in COMMANDS else None
     parser = build_parser(asked)
     if asked is None:
+        if given and not given[0].startswith("-"):
+            close = get_close_matches(given[0], COMMANDS, 1)
+            meant = f"Did you mean {close[0]}? " if close else ""
+            parser.error(visible(f"there is no command {given[0]!r}. {meant}There are {in_a_row([*COMMANDS])}."))
         return parser.parse_args(given)
     known, options = option_names(asked), argparse.Namespace()
     wrong = [one for one in given[1:] if one.startswith("--") and one.partition("=")[0] not in known]
@@ -113,6 +117,23 @@ def read_options(given: Sequence[str]) -> argparse.Namespace:
     if wrong:
         refuse(given, wrong, options)
     return options
+
+
+def with_numbers(given: Sequence[str]) -> list[str]:
+    """Return arguments in which a number below zero, or a list that begins with one, belongs to the option before it.
+
+    Examples
+    --------
+    >>> with_numbers(["simulate", "--start", "-1.0,0", "--until", "5"])
+    ['simulate', '--start=-1.0,0', '--until', '5']
+    """
+    joined: list[str] = []
+    for one in given:
+        if re.match(r"-[.\d]", one) and joined and re.fullmatch("--[a-z-]+", joined[-1]):
+            joined[-1] += f"={one}"
+        else:
+            joined.append(one)
+    return joined
 
 
 def refuse(given: Sequence[str], wrong: Sequence[str], options: argparse.Namespace) -> NoReturn:
@@ -158,9 +179,10 @@ def _left_over(given: Sequence[str], others: Sequence[str], options: argparse.Na
 def command_line(options: argparse.Namespace, **changed: Any) -> str:
     """Return a command that does the same again, some options changed, from those that differ from their defaults."""
     options = argparse.Namespace(**{**vars(options), **changed})
-    first = getattr(options, "source", None) or options.data
-    parts = ["ardea", options.command, str(first)]
-    for option, settings in (one for one in COMMANDS[options.command][2] if isinstance(one, tuple)):
+    declared = [one for one in COMMANDS[options.command][2] if isinstance(one, tuple)]
+    given = [getattr(options, name) for name, _ in declared if not name.startswith("-")]
+    first, parts = given[0], ["ardea", options.command, *map(str, given)]
+    for option, settings in (one for one in declared if one[0].startswith("-")):
         value = getattr(options, option.strip("-").replace("-", "_"))
         if value in (None, False, first, settings.get("default")) or option in NOT_REPEATED:
             continue

@@ -34,7 +34,7 @@ from ardea.cli.options import line_numbers
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
 from ardea.equation import Equation
-from ardea.names import counted, sized
+from ardea.names import counted, in_a_row, sized
 from ardea.saving import save
 from ardea.show import figure_bytes, plot_coefficients, plot_path, write_report
 from ardea.show.fits import equations_of
@@ -64,6 +64,7 @@ OF_ROWS, SAID = (
     ("effective_rows", "error_correlation"),
     ("form", "rows_used", "misfit", "noise_kind", "process_noise"),
 )
+COUNTED_ROWS = re.compile(r"\brow(s?) (\d+(?:, \d+)*)(, …)?, counted from 0")
 FIGURE_FORMATS = ("png", "svg")
 # A spreadsheet takes cells that begin with these for formulas; a quote before them makes it show them as they are.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -96,7 +97,9 @@ def answer(options: argparse.Namespace, find: Callable[..., Found], text: Callab
         found = find(options)
     source: Any = found.source
     notes = told_of(found, notes)
-    files = [] if options.out is None else write_outputs(found, options, notes)
+    with kept_warnings() as drawn:
+        files = [] if options.out is None else write_outputs(found, options, notes)
+    notes += drawn
     if options.json:
         what = record(found, source, options)
         print_json({**header_record(options), **what, "warnings": notes, "files": list(map(str, files))})
@@ -138,8 +141,16 @@ def in_words_of_file(told: Iterable[str], source: Any) -> list[str]:
         if row is not None and (line := source.line_of(int(row[1]))) is not None:
             text = text.replace(row[0], f"Line {line}", 1)
             text = text.replace("Leave it out of X and y", f"Leave it out with --drop-lines {line}")
+        if isinstance(source, Rows):
+            text = COUNTED_ROWS.sub(partial(_counted_lines, source), text)
         said.append(text)
     return said
+
+
+def _counted_lines(rows: Rows, found: re.Match[str]) -> str:
+    """Return lines of a file for rows counted from 0; the same where it has none."""
+    lines = [rows.line_of(int(row)) for row in re.findall(r"\d+", found[2])]
+    return found[0] if None in lines else f"line{found[1]} {', '.join(map(str, lines))}{found[3] or ''}"
 
 
 # What is read ---------------------------------------------------------------------------------------------------------
@@ -150,7 +161,8 @@ def text_settings(options: argparse.Namespace, model: Any = None) -> dict[str, A
     before = table_notes(model)
     told = {"header": options.header, "decimal": options.decimal or before["decimal"], "sheet": options.sheet}
     dropped = line_numbers(options.drop_lines) if options.drop_lines else ()
-    return {**told, "na": tuple(options.na or before["na"]), "drop_lines": dropped}
+    na = dict.fromkeys([*before["na"], *(options.na or [])])
+    return {**told, "zone": options.zone, "na": tuple(na), "drop_lines": dropped}
 
 
 def table_notes(model: Any) -> dict[str, Any]:
@@ -184,7 +196,7 @@ def helped(options: argparse.Namespace) -> Iterator[None]:
     try:
         yield
     except TableError as error:
-        if not error.columns and not error.lines:
+        if not (error.columns or error.lines or error.zone):
             raise
         raise Failure(f"{error}\n  {_advice(error, options)}") from error
 
@@ -192,14 +204,24 @@ def helped(options: argparse.Namespace) -> Iterator[None]:
 def _advice(error: TableError, options: argparse.Namespace) -> str:
     """Return what would help."""
     target = getattr(options, "target", None)
+    if error.zone:
+        named = command_line(options, zone=error.zone)
+        return f"Name the zone of these times, {error.zone} or another whose clocks change then: {named}"
+    changed: dict[str, Any] = {}
     if error.lines:
-        lines = [*filter(None, [options.drop_lines]), *map(str, error.lines)]
-        return f"To leave such lines out: {command_line(options, drop_lines=','.join(lines))}"
+        changed["drop_lines"] = ",".join([*filter(None, [options.drop_lines]), *map(str, error.lines)])
     if 0 < len(error.tokens) <= MOST_TOKENS:
-        tried = command_line(options, na=[*(options.na or []), *error.tokens])
-        return f"Correct these lines, or take such cells as empty: {tried}"
+        changed["na"] = [*(options.na or []), *error.tokens]
+    if changed:
+        leave = f"leave out line {in_a_row([*map(str, error.lines)])} and " if error.lines else ""
+        what = "To leave such lines out"
+        if "na" in changed:
+            what = f"Correct these lines, or {leave}take such cells as empty"
+        return f"{what}: {command_line(options, **changed)}"
     if error.tokens:
         return "Correct these lines."
+    if options.command == "predict":
+        return "The model needs these columns as they were when it was fitted."
     if target in error.columns:
         return f"The target {target!r} must hold numbers, or two texts, of which one then counts as 1."
     if target is not None:
@@ -313,16 +335,27 @@ def _text(found: Found, series: Series, options: argparse.Namespace) -> list[str
         f"{size}, {chosen}; ± is half the {100 * options.level:g} % interval.",
         f"Noise seen by the equations{grown}: {noise}.",
         *_process_noise(model),
-        *_what_may_help(model, options),
+        *_what_may_help(model, options, _switches(series)),
     ]
 
 
-def _what_may_help(model: Any, options: argparse.Namespace) -> list[str]:
+def _switches(series: Series) -> list[str]:
+    """Return inputs that are only ever 0 or 1, so that their powers are themselves."""
+    if not series.n_inputs:
+        return []
+    u = np.vstack(series.u if isinstance(series.u, list) else [series.u])
+    pairs = zip(series.names[-series.n_inputs :], u.T, strict=True)
+    return [name for name, column in pairs if np.isin(column[~np.isnan(column)], (0, 1)).all()]
+
+
+def _what_may_help(model: Any, options: argparse.Namespace, switches: Sequence[str]) -> list[str]:
     """Return what was tried where no candidates fit, and what to try next; for few rows, how to make more of them."""
     told, doubted = [], any("explain misfit" in one for one in model.warnings_)
     if doubted:
         degree = "" if options.degree is None else f" (--degree {options.degree})"
-        told.append(f"Tried, and not enough{degree}: {shortened(model.get_feature_names(), MOST_TRIED)}.")
+        powers = tuple(f"{written}^" for name in switches for written in (name, f"({name})"))
+        tried = [name for name in model.get_feature_names() if not any(power in name for power in powers)]
+        told.append(f"Tried, and not enough{degree}: {shortened(tried, MOST_TRIED)}.")
         hints = {
             "what acts from outside (--inputs A,B)": options.inputs,
             "x'' where only positions were measured (--second-order)": options.second_order or options.map,

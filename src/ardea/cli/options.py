@@ -27,7 +27,7 @@ def reader(convert: Callable[[str], Any], is_sound: Callable[[Any], bool], what:
         try:
             value = convert(text)
             sound = is_sound(value)
-        except (ValueError, csv.Error):
+        except (ValueError, csv.Error, argparse.ArgumentTypeError):
             sound = False
         if not sound:
             raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
@@ -90,6 +90,15 @@ moment = reader(
     lambda value: isinstance(value, datetime) or abs(value) <= LARGEST,
     "a number, or a date such as 2024-05-31 or 2024-05-31T12:00 (with +02:00 where the data have zones)",
 )
+
+
+def _is_zone(name: str) -> bool:
+    from zoneinfo import available_timezones
+
+    return name in available_timezones()
+
+
+zone = reader(str, _is_zone, "a time zone, such as Europe/Berlin or America/New_York")
 share = reader(float, lambda value: SMALLEST <= value < 1, "a number between 0 and 1")
 
 
@@ -135,7 +144,7 @@ REGRESSION: Options = [
     option("--false-terms N", FALSE_TERMS, positive),
     option("--strength S", "alpha, lam or tau of --method vi, r, m, l or map, instead of --false-terms", positive),
     flag("--search", "try 15 models, from many terms to few, and choose by --criterion"),
-    option("--criterion NAME", CHOSEN_BY, choices=CRITERIA, default="evidence"),
+    option("--criterion NAME", CHOSEN_BY, choices=CRITERIA),
     flag("--no-intercept", "the model passes through zero"),
     flag("--interactions", "also products of two columns"),
     option("--rows", ROWS, choices=("independent", "series", "groups", "unequal")),
@@ -173,6 +182,7 @@ TEXT: Options = [
     option("--decimal , or .", "what stands before decimals", choices=(",", ".")),
     option("--na TEXT", "what stands in empty cells, besides NA, nan, -, … (none: not these)", action="append"),
     option("--drop-lines N,N-M,…", "lines of the file to leave out, such as one of totals", lines),
+    option("--zone NAME", "zone of dates that name none, such as Europe/Berlin, if its clocks changed", zone),
     option("--sheet NAME", "of an Excel file: its name, or its number from 0 (the first)"),
     option("--memory SIZE", "larger tables are read in parts (1 GB)", default="1 GB"),
 ]
@@ -343,6 +353,10 @@ AS_OPTIONS = {
     "fit(X, y, groups=…), one": "--groups COLUMN, with one",
     " on the command line)": ")",
     "(plot_residuals())": "(--out DIR draws them)",
+    "give the parts as a list of series": "tell the parts apart by a column, which --series names",
+    "give x0, the state at t[0]": "give --start, the states at --from",
+    "give x0, the fields at t[0],": "give, in Python, x0, the fields at t[0],",
+    "let t begin there, or give x0": "leave --from out, or give --start",
     # There is no such option: what helps in Python is named as that, and what helps nowhere else is left out.
     "(kind='selective' allows": "(in Python kind='selective' allows",
     "need derivative_order=2": "need derivative_order of 2, in Python",

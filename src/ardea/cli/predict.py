@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from ardea.cli.models import (
     columns_of,
     discovered,
     header_record,
+    helped,
     series_of,
     table_notes,
     table_of,
@@ -53,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
         raise Failure(f"--out {options.out} is a directory: name a file, such as predictions.csv.")
     model = load(options.model)
     if hasattr(model, "simulate"):
-        raise Failure(f"{options.model} holds equations of motion: run them with ardea simulate {options.model}.")
+        raise Failure(f"{options.model} holds equations of motion. To run them: {_run_command(model, options.model)}")
     tables = _files_of(options.data)
     parts, read, told = zip(*(_predicted_file(model, file, options) for file in tables), strict=True)
     columns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
@@ -76,6 +78,13 @@ def run(options: argparse.Namespace) -> None:
     print_json({**head, "predictions": columns, "remarks": remarks, "warnings": notes, "files": files})
 
 
+def _run_command(model: Any, path: Path) -> str:
+    """Return a command that runs equations of motion over the time of their data."""
+    known, driven = model.joint_, len(getattr(model.model_, "names", [])) > len(model.equations_)
+    until = ["--start", "X,Y,…", "--until", "T"] if known is None else ["--until", text_of(model, known.last.time)]
+    return shlex.join(["ardea", "simulate", str(path), *until, *(["--inputs", "FILE"] if driven else [])])
+
+
 def _files_of(place: Path) -> list[Path]:
     """Return the tables of a folder by their names; a file, or a folder that is one table, alone."""
     if not place.is_dir() or place.suffix == ".zarr" or any(place.glob("*.parquet")):
@@ -91,7 +100,7 @@ def _predicted_file(
 ) -> tuple[dict[str, Array], list[str], list[str]]:
     """Return the predictions for one table, how it was read, and warnings: with its name, where there are several."""
     table = open_table(file, **text_settings(options, model))
-    with kept_warnings() as notes:
+    with kept_warnings() as notes, helped(options):
         columns, remarks, doubts = predicted(model, table, options.level)
     which = "" if file == options.data else f"{file.name}: "
     return columns, [which + one for one in (*table.remarks, *remarks)], [which + note for note in (*doubts, *notes)]
@@ -196,7 +205,7 @@ def _lacking(table: Table, missing: list[str], everything: bool, named: bool) ->
     if not named:
         return Failure(
             f"The model was fitted to a file without names, and needs {names} (counted from x0); {table.path} has "
-            f"names ({', '.join(table.names[:5])}): remove them, or name its columns so."
+            f"names ({shortened(table.names)}): remove them, or name its columns so."
         )
     if everything and data:
         first = f"no header was found in {table.path}: its first line holds numbers such as {data[0]}"
@@ -262,7 +271,8 @@ def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
     notes = table_notes(model)
     used = columns_of(names, notes)
     others = [name for name in table.names if name not in used]
-    time = options.time or next(filter(names_time, others), others[0] if len(others) == 1 else None)
+    likely = [notes["time"]] if notes["time"] in others else [*filter(names_time, others)]
+    time = options.time or next(iter(likely), others[0] if len(others) == 1 else None)
     if time is None and not model.discrete_time:
         raise Failure(f"{options.inputs}: say which column holds the times: --time COLUMN ({shortened(others)}).")
     settings = {**text_settings(options, model), "levels": notes["levels"]}
@@ -347,7 +357,8 @@ def report(options: argparse.Namespace) -> None:
     with kept_warnings() as notes:
         found = _fitted_for_report(options) if is_data else _loaded(options)
     notes = told_of(found, notes)
-    print(f"wrote {write_page(found, options.out, options, notes, title=options.title)}")
+    saved = None if is_data else str(options.source)
+    print(f"wrote {write_page(found, options.out, options, notes, title=options.title, saved=saved)}")
     print_remarks(options.data, getattr(found.source, "remarks", []))
     print_warnings(notes)
 
@@ -358,7 +369,9 @@ def _fitted_for_report(options: argparse.Namespace) -> Found:
         raise Failure("--data goes with a saved model; this source is data itself.")
     options.data = options.source
     dynamic = options.time is not None or options.step is not None or options.map
-    if dynamic == (options.target is not None):
+    if dynamic and options.target is not None:
+        raise Failure("--target is for a regression, and --time (--step, --map) for equations: leave one of them out.")
+    if not dynamic and options.target is None:
         raise Failure("This source is data: give --target for a regression, or --time (--step, --map) for equations.")
     return discovered(options) if dynamic else fitted(options)
 
@@ -368,18 +381,23 @@ def _loaded(options: argparse.Namespace) -> Found:
     model = load(options.source)
     if options.data is None:
         return Found(model, targets=[options.target] if options.target else None)
+    notes = table_notes(model)
     if hasattr(model, "simulate"):
+        options.map = options.map or bool(getattr(model, "discrete_time", False))
+        if options.step is None and not options.map:
+            options.time = options.time or notes["time"] or None
         states = list(map(str, model.feature_names_))
         options.states = options.states or [joined_names(states)]
         if acting := getattr(model.model_, "names", states)[len(states) :]:
-            options.inputs = options.inputs or [joined_names(columns_of(acting, table_notes(model)))]
+            options.inputs = options.inputs or [joined_names(columns_of(acting, notes))]
         series = series_of(options)
         require_zones(model, series, options.data)
         return Found(model, series, (series.x, series.t, series.u))
+    options.target = options.target or notes["target"] or None
     if options.target is None:
         raise Failure("Say which column of --data the model should explain: --target COLUMN.")
     table = table_of(options, model)
-    target, notes = table.target(options.target), table_notes(model)
+    target = table.target(options.target)
     columns = columns_of(model.equations_[0].vocabulary.names, notes)
     rows = Rows(table, [target], columns, memory=options.memory, missing="drop", levels=notes["levels"])
     if not rows.fits:

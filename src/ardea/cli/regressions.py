@@ -201,8 +201,11 @@ def estimator(options: argparse.Namespace, keep: list[str]) -> Any:
         if kind.method.strength in (None, "false_terms") or options.false_terms is not None:
             raise Failure("--strength is alpha, lam or tau of --method vi, r, m, l or map, instead of --false-terms.")
         settings[kind.method.strength] = options.strength
+    if not options.search and options.criterion is not None:
+        raise Failure("--criterion chooses among the models of --search: give --search as well, or leave it out.")
     if not options.search:
         return kind(**settings)
     if options.strength is not None or options.false_terms is not None:
         raise Failure("--search tries strengths itself: leave out --false-terms and --strength.")
-    return ARDSearch(kind(**settings), criterion=options.criterion, random_state=0, verbose=int(sys.stderr.isatty()))
+    criterion = options.criterion or "evidence"
+    return ARDSearch(kind(**settings), criterion=criterion, random_state=0, verbose=int(sys.stderr.isatty()))

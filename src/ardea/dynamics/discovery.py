@@ -35,12 +35,13 @@ from ardea.dynamics.parametric import as_library
 from ardea.dynamics.readings import said_of_inputs, said_of_spoiled, said_of_states
 from ardea.dynamics.rows import Differentiation, Form, given_equations, state_equations
 from ardea.dynamics.search import EquationRows, FoundRows, found_rows, regressor_supports
-from ardea.dynamics.series import SAME_TIME, Clock, Series, checked_series, far_from_zero
+from ardea.dynamics.series import SAME_TIME, Clock, Series, checked_series
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.states import Joint, ends_off
 from ardea.dynamics.told import (
     LEAST_EXCITATION,
     doubts_about,
+    far_from_zero,
     no_candidate_fits,
     said_of_expansions,
     said_of_misfit,
@@ -268,7 +269,7 @@ class Discovery(Answers, BaseEstimator):
         open_still, misfits = self._said(found, equations)
         if far is None:
             open_still, misfits = [], []
-        open_still = [*gaps, *open_still, *(far if far and (open_still or misfits) else [])]
+        open_still = [*gaps, *clock.dated(open_still), *(far if far and (open_still or misfits) else [])]
         joint = found.joint(equations) if isinstance(found, FoundStates) else None
         self._adopt(model, equations, clock, [], joint)
         self.searched_ = found
@@ -279,6 +280,7 @@ class Discovery(Answers, BaseEstimator):
                 misfits += _blown_up(self.model_, joint, found.times[0], driven)
             if found.likelihood.knowledge.laws:
                 refuted = refuted_laws(found.pursuit, found.fit)
+        misfits = clock.dated(misfits)
         self.warnings_ = [*open_still, *misfits, *refuted]
         self.experiments_ = self._told_apart(model, clock) if self.shared else None
         still = open_still[len(gaps) :]  # the others were said before the search
@@ -358,7 +360,7 @@ class Discovery(Answers, BaseEstimator):
             if self.shared:
                 marked, terms, knowledge = set_apart(self.shared, series, library, reader, knowledge)
         spoiled = said_of_spoiled(series, all_names)
-        said = [*spoiled, *said_of_states(series, all_names), *said_of_inputs(series, all_names)]
+        said = clock.dated([*spoiled, *said_of_states(series, all_names), *said_of_inputs(series, all_names)])
         _warn(said, AmbiguityWarning)  # before a search that may take minutes
         found: Found
         if x_dot is not None:

@@ -35,8 +35,8 @@ from ardea.dynamics.field_terms import FieldTerms, Jets, WeakSum, ladders, noise
 from ardea.dynamics.fields import Fields
 from ardea.dynamics.models import FieldModel
 from ardea.dynamics.search import EquationRows, RowsFit
-from ardea.dynamics.series import far_from_zero
 from ardea.dynamics.terms import FieldTerm, Jet, Orders
+from ardea.dynamics.told import far_from_zero
 from ardea.dynamics.windows import HIGHEST_ORDER, NoiseCovariance, Windows, noise_roots
 from ardea.names import check_candidates
 

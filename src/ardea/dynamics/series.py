@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from math import comb
@@ -12,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
-from ardea.core.lazy import explained
 from ardea.core.problem import Array
 from ardea.names import counted, default_names, listed, nor_others
 from ardea.tables.dates import have_zones
@@ -28,19 +28,19 @@ GAP, UNEVEN_GAP, NEAR = 1.5, 4.0, 0.1
 NOISE_ORDERS = range(2, 11)
 # A share of the usual step: times that differ by less are the same, up to rounding (a convention).
 SAME_TIME = 1e-6
-# What a date in UTC ends in.
-IN_UTC = "+00:00"
-# A state this many deviations from zero is told of (a convention; measured on two coupled bodies with a constant added:
-# at 7 to 9 none of six models is wrong, at 14 to 18 one, at 28 to 37 five).
-FAR_FROM_ZERO = 10.0
 # An input switches that in at least this share of the steps stays what it was (a convention).
 HELD = 0.5
+# What a date in UTC ends in.
+IN_UTC = "+00:00"
 # Units of time in which dates are counted, and how a rate is read in them.
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 IN_WORDS = {"s": "second", "min": "minute", "h": "hour", "d": "day"}
 # A convention: a unit up to this many times the step is still short enough; hourly rows that come a little early
 # are hourly.
 LARGEST_RATIO = 1.1
+# A time in a message, or two.
+NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
+TIMES = re.compile(rf"\bt = ({NUMBER}(?: and {NUMBER})?)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,8 @@ class Series:
 
 def held_inputs(parts: Sequence[Array]) -> NDArray[np.bool_]:
     """Return which inputs switch: those that mostly stay what they were."""
-    return np.asarray(np.mean(np.concatenate([np.diff(rows, axis=0) == 0 for rows in parts]), axis=0) >= HELD)
+    still = np.concatenate([np.diff(rows, axis=0) == 0 for rows in parts])
+    return np.asarray(still.sum(axis=0) >= HELD * max(len(still), 1))  # a single row tells nothing
 
 
 def jumping_inputs(parts: Sequence[Array]) -> tuple[int, ...]:
@@ -151,7 +152,7 @@ def checked_series(
     series = []
     for number, (one, time, slope, control) in enumerate(zip(states, times, given["x_dot"], given["u"], strict=True)):
         where = f" of trajectory {number}" if several else ""
-        series.append(_checked(_rows(one, "x"), time, slope, control, where))
+        series.append(_checked(_rows(one, "x", columns), time, slope, control, where))
     widths = {(one.x.shape[1], one.inputs.shape[1]) for one in series}
     if len(widths) > 1:
         raise ValueError("All trajectories must have the same states and inputs.")
@@ -199,7 +200,7 @@ def unmasked(values: Any) -> Any:
     return np.ma.filled(values.astype(float), np.nan) if masked else values
 
 
-def _rows(values: Any, name: str) -> Array:
+def _rows(values: Any, name: str, labels: list[str] | None = None) -> Array:
     """Return real numbers, one row per time; masked cells are missing (NaN)."""
     kind = np.asarray(values).dtype.kind
     if kind in "mM":
@@ -209,7 +210,12 @@ def _rows(values: Any, name: str) -> Array:
     try:
         array = np.asarray(unmasked(values), dtype=float)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers: {error}") from error
+        columns = zip(
+            labels or labels_of(values) or [], np.atleast_2d(np.asarray(values, dtype=object).T), strict=False
+        )
+        held = [repr(one) for one, column in columns if str(error).partition(": ")[2] in map(repr, column)]
+        which = f", and column {held[0]} holds texts" if held else ""
+        raise ValueError(f"{name} must be numbers{which}: {error}") from error
     array = array[:, None] if array.ndim == 1 else array
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(
@@ -306,25 +312,6 @@ def _names(
         with_inputs = f" ({n_states + n_inputs} with the inputs)" if n_inputs else ""
         raise ValueError(f"feature_names must be {n_states} different names{with_inputs}, got {names}.")
     return names
-
-
-@explained("ambiguity")
-def far_from_zero(
-    middle: Array, spread: Array, degrees: Sequence[int], names: Sequence[str], moving: Sequence[bool]
-) -> Iterator[str]:
-    """Yield what is to be said where models tie: the states so far from zero that their powers look alike.
-
-    Given are the mean and the standard deviation of every state.
-    """
-    for name, at, wide, moves in zip(names, middle, spread, moving, strict=False):
-        if max(degrees, default=0) > 1 and moves and 0 < FAR_FROM_ZERO * wide < abs(at):
-            yield (
-                f"{name} varies by {wide:.2g} around {at:.6g}: its powers and the constant look alike there. Subtract "
-                f"a reference value, such as {at:.3g}, from {name}, so that terms are told apart"
-            )
-
-
-# Noise
 
 
 def noise_levels(parts: Sequence[Series], sizes: Sequence[Array] | None = None) -> Array:
@@ -460,6 +447,15 @@ class Clock:
             return numbers
         passed = np.asarray(numbers, dtype=float) * SECONDS[self.unit] * 1e6
         return self.zero + np.round(passed).astype("timedelta64[us]")
+
+    def dated(self, texts: Iterable[str]) -> list[str]:
+        """Return messages in which times (t = 1.5) are dates, to the second, where they were dates."""
+        if self.origin is None:
+            return list(texts)
+        return [TIMES.sub(lambda found: re.sub(NUMBER, self._date, found[1]), text) for text in texts]
+
+    def _date(self, number: re.Match[str]) -> str:
+        return f"{self.dates(float(number[0]))!s:.19}{IN_UTC * self.zoned}"
 
 
 def as_numbers(series: Sequence[Any], unit: str | None = None) -> tuple[list[Any], Clock]:

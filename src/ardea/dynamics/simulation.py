@@ -425,7 +425,8 @@ def _inputs_at(inputs: Any, t: Array, n_inputs: int, *, between: bool, held: Seq
     """Return u as a function of time: the user's, a spline through rows, or (for maps) the row of each time."""
     if (inputs is None) != (n_inputs == 0):
         raise ValueError(
-            f"the equations have {counted(n_inputs, 'input')}; give them as `u` if there are any, and only then"
+            f"the equations have {counted(n_inputs, 'input')}; "
+            + ("give as u their values, a row for every time, or a function of time" if n_inputs else "leave u out")
         )
     if inputs is None:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import io
 import textwrap
+import warnings
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from pkgutil import resolve_name
@@ -34,8 +35,13 @@ MOST_TICKS = 4
 ROOM = 0.6
 # Longer names are cut in labels, or go on in a next line; a convention.
 LONGEST_LABEL = 24
-# Inches: the width of a letter as labels are set, and what ticks and a label on the left of an Axes take (measured).
-LETTER, BESIDE = 0.075, 0.95
+# Inches: the width of a letter as labels are set, what ticks and a label on the left of an Axes take, and what stands
+# beside labels of ticks that are names (measured).
+LETTER, BESIDE, TICK = 0.077, 0.95, 0.2
+GLYPHLESS = (
+    "The font of the figures lacks letters of some names: install one that has them, such as Noto Sans CJK. "
+    "SVG and pages show them in a font of the browser."
+)
 
 # What parameters mean: their type, and what to give. `picture` writes it into the docstrings.
 PARAMETERS = {
@@ -104,6 +110,8 @@ def panels(axes: Any, rows: int, columns: int, *, width: float, height: float, *
 
 def finished(ax: Any, title: str, *, legend: bool = False, right: Any = None, **settings: Any) -> Any:
     """Give an Axes its sentence, labels and a legend above, that of a second axis too; take needless lines away."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
     ax.set(**settings)
     lines = [textwrap.fill(line, _letters_above(ax), break_long_words=False) for line in title.split("\n")]
     ax.set_title("\n".join(lines), fontsize="medium", loc="left", pad=22 if legend else 6)
@@ -112,6 +120,8 @@ def finished(ax: Any, title: str, *, legend: bool = False, right: Any = None, **
         ax.ticklabel_format(axis="x", scilimits=(-3, 4), useMathText=True)
         ax.locator_params(axis="x", nbins=MOST_TICKS)
         ax.xaxis.get_offset_text().set(x=1.02, ha="left")  # a power of ten: on the right of the label, not upon it
+    elif ax.get_xscale() == "log" and np.divide(*ax.get_xlim()[::-1]) < 10:  # labels are 0.2 and 0.5, not 2 × 10⁻¹
+        ax.xaxis.set(major_locator=LogLocator(subs=(1, 2, 5)), minor_locator=NullLocator(), major_formatter="{x:g}")
     handles, labels = ax.get_legend_handles_labels()
     if right is not None:
         others, other_labels = right.get_legend_handles_labels()
@@ -129,7 +139,9 @@ def _letters_above(ax: Any) -> int:
     """Return how many letters of a title have room above an Axes, so that none ends beyond its panel."""
     figure, place = ax.figure, ax.get_subplotspec()
     share = ax.get_position().width if place is None else 1 / place.get_gridspec().ncols
-    return max(LONGEST_LABEL, int((share * figure.bbox.width / figure.dpi - BESIDE) / LETTER))
+    labels = "\n".join(label.get_text() for label in ax.get_yticklabels()).split("\n")
+    beside = max(BESIDE, TICK + LETTER * max(map(len, labels)))
+    return max(LONGEST_LABEL, int((share * figure.bbox.width / figure.dpi - beside) / LETTER))
 
 
 def percent(level: float) -> str:
@@ -220,9 +232,16 @@ def figure_bytes(draw: Callable[[], Any], kind: str) -> bytes:
     """
     content = io.BytesIO()
     token = _MAKER.set("matplotlib.figure:Figure")
-    try:
-        axes = draw()
-    finally:
-        _MAKER.reset(token)
-    np.ravel(axes)[0].figure.savefig(content, format=kind, dpi=DPI)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.filterwarnings("always", "Glyph .* missing from ", UserWarning)
+        try:
+            axes = draw()
+        finally:
+            _MAKER.reset(token)
+        np.ravel(axes)[0].figure.savefig(content, format=kind, dpi=DPI)
+    lacking = [str(one.message).startswith("Glyph ") for one in told]
+    for said in (one.message for one, glyph in zip(told, lacking, strict=True) if not glyph):
+        warnings.warn(said, stacklevel=2)
+    if any(lacking):
+        warnings.warn(GLYPHLESS, stacklevel=2)
     return content.getvalue()

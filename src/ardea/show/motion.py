@@ -174,9 +174,10 @@ def _draw_series(
         canvas.show_around(place, "y", np.append(drawn[:, i], samples[:, i : i + 1] if samples.ndim > 1 else samples))
     places[-1].set_xlabel(_time_label(model, times))
     if _are_dates(times):
-        from matplotlib.dates import ConciseDateFormatter
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-        places[-1].xaxis.set_major_formatter(ConciseDateFormatter(places[-1].xaxis.get_major_locator()))
+        few = AutoDateLocator(minticks=2, maxticks=canvas.MOST_TICKS + 2)
+        places[-1].xaxis.set(major_locator=few, major_formatter=ConciseDateFormatter(few))
     canvas.finished(places[0], title, legend=True)
     return places
 

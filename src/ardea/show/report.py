@@ -32,6 +32,7 @@ from ardea.show import fits, motion
 from ardea.show.answers import beyond_ceiling, doubts_of_model, doubts_of_residuals, far_rows, first_of, unique
 from ardea.show.canvas import Drawing, figure_bytes, percent
 from ardea.tables import write_whole
+from ardea.tables.columns import level_names
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -96,6 +97,7 @@ def report_page(
     notes: Sequence[str] = (),
     read: Sequence[str] = (),
     reading: str | None = None,
+    saved: str | None = None,
 ) -> str:
     """Return a page about a fitted model as HTML.
 
@@ -115,12 +117,10 @@ def report_page(
         The file that the data came from, for the fingerprint.
     command : str, optional
         A command that makes the model again.
-    notes : list of str
-        Warnings of reading and fitting, to be shown with what the page finds itself.
-    read : list of str
-        How the data were read.
-    reading : str, optional
-        Lines of Python that read the data.
+    notes, read : list of str
+        Warnings of reading and fitting, to be shown with what the page finds itself; how the data were read.
+    reading, saved : str, optional
+        Lines of Python that read the data; the file that the model came from.
 
     Returns
     -------
@@ -135,12 +135,13 @@ def report_page(
         title=title or (f"Equations of motion of {names}" if moving else f"{names}: a model with few terms"),
         level=percent(level),
         equations=[_told(one, level) for one in equations],
+        references=_references(model),
         doubts=[*doubts_of_model(model, equations, level, notes), *_doubts_of_fit(model, equations, data)],
         choice=f"{chosen_how(model)} {_certificate(getattr(model, 'best_estimator_', model))}",
         explained=None if moving or data is None else fits.r_squared(model, *data),
         remarks=[*filter(None, [motion.obstacle(model, data) if moving else UNSEEN * (data is None)]), *warned],
         fingerprint=[*_of_file(source), *_of_arrays(data)],
-        program=_program(model, level, data, reading),
+        program=_program(model, level, reading, saved),
         versions={"Ardea": __version__, "Python": platform.python_version()} | {one: version(one) for one in NUMERICS},
         **given,
     )
@@ -245,6 +246,16 @@ def _told(equation: Equation, level: float) -> dict[str, Any]:
         rows.append(Row("constant", rounded(equation.intercept, error), rounded(error, error)))
     strength = np.abs(equation.coefficients) / np.maximum(equation.std, np.finfo(float).tiny)
     return {"of": equation, "rows": rows, "strongest": [rows[i] for i in np.argsort(-strength, kind="stable")]}
+
+
+def _references(model: Any) -> dict[str, str]:
+    """Return what the columns of texts are compared with: by a text and its column, the reference."""
+    levels = getattr(model, "table_", {}).get("levels", {})
+    return {
+        name: f"{column}={texts[0]}" if texts[0] else f"an empty cell of {column}"
+        for column, texts in levels.items()
+        for name in level_names(column, texts)
+    }
 
 
 def _doubts_of_fit(model: Any, equations: Sequence[Equation], data: Any) -> list[str]:
@@ -444,11 +455,11 @@ def _of_arrays(data: Any) -> Iterator[list[str]]:
         yield [f"SHA-256 of {name}", hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()]
 
 
-def _program(model: Any, level: float, data: Any, reading: str | None) -> str:
-    """Return a program that makes the model again and prints the formula and the numbers of the page."""
+def _program(model: Any, level: float, reading: str | None, saved: str | None) -> str:
+    """Return a program that makes the model again, or loads it, and prints the formula and the numbers of the page."""
     arguments = "X, y"
     if hasattr(model, "simulate"):
-        inputs = ", u=u" if data is not None and (*data, None)[2] is not None else ""
+        inputs = ", u=u" * bool(getattr(model.model_, "n_inputs", 0))
         space = ", space=space" if motion.is_field(model) else ""
         names = getattr(model.model_, "names", [one.name for one in model.equations_])  # and those of inputs
         arguments = f"x, t{inputs}{space}, feature_names={list(map(str, names))}"
@@ -457,12 +468,13 @@ def _program(model: Any, level: float, data: Any, reading: str | None) -> str:
     modules = [import_module(home) for home in ("numpy", "ardea.dynamics", "ardea")]
     homes = {name: home.__name__ for home in modules for name in called if hasattr(home, name)}
     imports = "".join(f"from {home} import {name}\n" for name, home in homes.items())
-    given = reading or f"# {arguments.partition(', feature')[0]}: the data that were given to fit"
+    given = reading or f"# {arguments.partition(', feature')[0].replace('=u', '')}: the data that were given to fit"
+    made = f"{imports}\n{given}\nmodel = {settings}.fit({arguments})"
+    if saved is not None:
+        made = f"from ardea import load\n\nmodel = load({saved!r})"
     return f"""import numpy as np
 import pandas as pd
-{imports}
-{given}
-model = {settings}.fit({arguments})
+{made}
 for equation in model.equations_:
     print(equation.formula())
     print(pd.DataFrame(equation.table({level:g})))"""

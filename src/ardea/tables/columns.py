@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
-from ardea.names import counted
+from ardea.names import counted, words_of
 from ardea.tables.dates import DAY_FIRST, OF_DAY, as_dates
 from ardea.tables.table import MOST_PROBLEMS, Table, TableError, safe_name, shortened, unknown
 
@@ -22,8 +22,15 @@ MOST_LEVELS = 20
 FEW = 0.1
 # Rows that a run has at least, on average (a convention: fewer tell nothing of how a system moves).
 FEWEST_IN_A_RUN = 5
-# What programs call a column that counts the rows.
-INDEX_NAMES = re.compile(r"index|id|row|nr\.?|no\.?|#|unnamed: ?[0-9]+", re.IGNORECASE)
+# What stands before sums and means of the other rows (a convention: English and German).
+TOTALS = re.compile(
+    r"((grand|sub)[ -]?)?totals?|sums?|means?|averages?|avg|median|s\.?d\.?|std\.?( dev\.?)?"
+    "|summe|gesamt|mittelwert|durchschnitt",
+    re.IGNORECASE,
+)
+# Last words of what a column is called that numbers the rows, and things that a row is about (conventions).
+NUMBER_WORDS = {"index", "idx", "id", "ids", "row", "nr", "no", "num", "number", "#", "unnamed"}
+ROW_WORDS = {"sample", "respondent", "case", "record", "observation", "obs", "subject", "participant", "patient"}
 # What columns of numbers are called that name things.
 CODE_NAMES = re.compile(
     "site|station|plot|batch|lot|store|shop|plant|machine|operator|region|district|zip|postcode|code|category|class|group|"
@@ -164,10 +171,7 @@ class Column:
         self.levels: set[str] = set()
         self.tokens: dict[str, None] = {}  # texts, as they came
         self.dates, self.spaced, self.bracketed, self.signed, self._largest_whole = True, "", "", "", 0.0
-        self.sign, self._bare = (
-            "",
-            Counter[tuple[str, str]](),
-        )  # signed cells, by sign and by how their number is written
+        self.sign, self._bare = "", Counter[tuple[str, str]]()  # signed cells, by sign and how their number is written
         self.mark: str | None = None  # what stands before decimals, once that is settled
 
     def add(self, column: Any, empty: Set[str]) -> None:
@@ -288,9 +292,16 @@ class Columns:
         self.seen = {name: Column(name, most_levels=np.inf) for name in categorical or () if name in used}
         self._n_seen = 0
         self._empty, self._same = dict.fromkeys(used), list[str]()
-        self._counting = dict.fromkeys(name for name in used if name in table.unnamed or INDEX_NAMES.fullmatch(name))
-        words = {name: re.findall(r"[a-z]+", name.lower()) for name in used}
-        self._codes = {name for name, own in words.items() if any(map(CODE_NAMES.fullmatch, own))}
+        words = {name: words_of(name) for name in used}
+        ends = {name: own[-1] in NUMBER_WORDS for name, own in words.items() if own}
+        counting = (name for name, own in words.items() if ends.get(name) or (len(own) == 1 and own[0] in ROW_WORDS))
+        self._counting = dict.fromkeys([*counting, *(name for name in used if name in table.unnamed)])
+        self._codes = {
+            name
+            for name, own in words.items()
+            if any(map(CODE_NAMES.fullmatch, own)) or (ends.get(name) and own[0] in ROW_WORDS)
+        }
+        self._different = {*self._codes}  # those whose cells all differ, as far as blocks tell
         self.remarks: list[str] = []
 
     def look(self, frame: Any) -> None:
@@ -302,10 +313,11 @@ class Columns:
                 self.remarks.append(f"true and false in column {name!r} were read as 1 and 0")
         self._empty = {name: None for name in self._empty if not frame[name].notna().any()}
         places = np.arange(self._n_seen, self._n_seen + len(frame))
-        starts = {name: set((frame[name] - places).unique()) for name in self._counting if is_numeric(frame[name])}
+        starts = {name: {*(frame[name] - places).dropna()} for name in self._counting if is_numeric(frame[name])}
         starts = {name: own | (self._counting[name] or set()) for name, own in starts.items()}
         self._counting = {name: own for name, own in starts.items() if len(own) == 1}  # one more in every row
         self._codes = {name for name in self._codes if is_numeric(frame[name]) and not (frame[name] % 1).any()}
+        self._different = {name for name in self._different & self._codes if frame[name].is_unique}
         for name, one in self.seen.items():
             one.add(frame[name], self._table.empty)
         self._n_seen += len(frame)
@@ -313,10 +325,10 @@ class Columns:
     def note_codes(self, explaining: Iterable[str]) -> None:
         """Tell of whole numbers under a name for things, which count as amounts."""
         for name in (one for one in explaining if one in self._codes and one in self.used and one not in self.levels):
-            self.remarks.append(
-                f"column {name!r} holds whole numbers, which count as amounts: if they name things, give each its own "
-                f"term with --categorical {shlex.quote(name)}"
-            )
+            told = f"column {name!r} holds whole numbers, which count as amounts: if they name"
+            each = f"things, give each its own term with --categorical {shlex.quote(name)}"
+            rows = f"the rows, as no two are equal, leave them out with --drop {shlex.quote(name)}"
+            self.remarks.append(f"{told} {rows if name in self._different else each}")
 
     def leave_out(self, optional: Iterable[str], wanted: Collection[str] = ()) -> None:
         """Use those of some columns no more that tell nothing, or count the rows and are not wanted; say so."""
@@ -438,23 +450,28 @@ class Columns:
         columns = dict.fromkeys(name for _, name, _ in cells)
         listed = self._table.placed(cells)
         if all(trouble.endswith("is not a number") for _, _, trouble in cells):  # then rows may be of other length, too
-            found = uneven_or_wrong(self._table, [name for name in self.used if name not in self.levels])
+            found, _ = uneven_or_wrong(self._table, [name for name in self.used if name not in self.levels])
             listed = found if len(found) >= len(listed) else listed
         others = [name for name in self.used if name not in columns]
         headers = {row for row, name, trouble in cells if trouble.startswith(f"{name!r} ")}
-        if headers.issuperset(row for row, *_ in cells):  # the header stands there again
-            lines = [line for row, (line, _) in enumerate(self._table.numbered_rows()) if row in headers]
+        totals = {row for row, _, trouble in cells if TOTALS.fullmatch(trouble.removesuffix(" is not a number")[1:-1])}
+        again = headers.issuperset(row for row, *_ in cells)  # the header stands there again
+        away = headers if again else totals
+        lines = [line for row, (line, _) in enumerate(self._table.numbered_rows()) if row in away] if away else []
+        if again:
             return TableError(self._table.path, listed, columns, others, lines=lines)
+        listed += [f"line {line} is called as a row of totals is" for line in lines]
         seen = [self.seen[name] for name in columns if name in self.seen]
         few = len(seen) == len(columns) and all(one.n_texts <= max(1, FEW * one.kinds.total()) for one in seen)
-        tokens = dict.fromkeys(token for one in seen for token in one.tokens if few)
-        return TableError(self._table.path, listed, columns, others, tokens)
+        tokens = dict.fromkeys(token for one in seen for token in one.tokens if few and not TOTALS.fullmatch(token))
+        return TableError(self._table.path, listed, columns, others, tokens, lines=lines)
 
 
-def uneven_or_wrong(table: Table, names: Sequence[str]) -> list[str]:
-    """Return all rows of other length, and all cells that are no numbers in columns of numbers, by line.
+def uneven_or_wrong(table: Table, names: Sequence[str]) -> tuple[list[str], list[int]]:
+    """Return all rows of other length, and all cells that are no numbers in columns of numbers; and lines to leave out.
 
-    The rows are read again, slowly: only when there is something to say.
+    These are the rows of other length, if nothing else is wrong and they are few. The rows are read again, slowly: only
+    when there is something to say.
     """
     used = [(table.names.index(name), name) for name in names]
     found: list[tuple[int, str]] = []
@@ -469,5 +486,7 @@ def uneven_or_wrong(table: Table, names: Sequence[str]) -> list[str]:
                 numbers[name] += 1
             elif row[j] not in table.empty:
                 texts[name].append((line, f"line {line}, column {name!r}: {row[j]!r} is not a number"))
+    uneven, n_rows = [line for line, _ in found], max(numbers.values(), default=0)
     found += [one for name in names if 0 < len(texts[name]) <= numbers[name] + 1 for one in texts[name]]
-    return [said for _, said in sorted(found)]
+    alone = len(uneven) == len(found) <= max(1, FEW * n_rows)
+    return [said for _, said in sorted(found)], uneven if alone else []

@@ -14,13 +14,14 @@ import zlib
 from collections import Counter
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Literal
 
 import numpy as np
 
-from ardea.tables.columns import NOTATIONS, decided, notation_of, sign_of, uneven_or_wrong
+from ardea.tables.columns import decided, notation_of, sign_of, uneven_or_wrong
+from ardea.tables.layout import counts_on, doubtful_dots, is_whole
 from ardea.tables.table import (
     ARRAYS,
     PARQUET,
@@ -41,10 +42,10 @@ PACKED = {".gz": (b"\x1f\x8b", gzip.open), ".bz2": (b"BZh", bz2.open), ".xz": (b
 # So much is looked at to tell the encoding, and of that so many lines to tell separators; beyond two lines no more
 # letters than that (conventions: a screenful of rows tells a person, too).
 HEAD, SAMPLE_LINES, SAMPLE_LETTERS = 2**22, 100, 2**16
-# Cells of a row that are looked at to choose a separator (a convention; very wide tables would take seconds else).
-SAMPLE_CELLS = 200
 # Bytes read at a time: as pandas asks for (2¹⁸), times four, so that lines are cut less often.
 CHUNK, LONGEST_QUOTE = 2**20, 40
+# Cells of a row that are looked at to choose a separator (a convention; very wide tables would take seconds else).
+SAMPLE_CELLS = 200
 # A line of text longer than this is none (a convention: 100,000 columns of 17 digits take 2 MB).
 LONGEST_LINE = 2**26
 # First of all that may fit wins where two separators explain a file equally well; None stands for blanks.
@@ -65,6 +66,7 @@ def open_table(
     na: Sequence[str] = (),
     sheet: str | None = None,
     drop_lines: Collection[int] = (),
+    zone: str | None = None,
 ) -> Table:
     r"""Open a table of any format and read its names.
 
@@ -82,6 +84,8 @@ def open_table(
         Which sheet of a spreadsheet, by name or number from 0; the first by default.
     drop_lines : collection of int
         Lines of a text, or rows of a sheet, to leave out, such as one of totals; the first line is 1.
+    zone : str, optional
+        Time zone of dates that name none, such as Europe/Berlin: they are counted in UTC then.
 
     Returns
     -------
@@ -102,10 +106,13 @@ def open_table(
     if sheet is not None and ending not in SPREADSHEETS:
         raise ValueError(f"{path} is no spreadsheet: leave out --sheet.")
     if ending not in (".npy", *ARRAYS, *PARQUET):
-        return TextTable(path, ending, header, decimal, na, sheet, drop_lines)
-    if drop_lines:
+        table: Table = TextTable(path, ending, header, decimal, na, sheet, drop_lines)
+    elif drop_lines:
         raise ValueError(f"{path} is no text: --drop-lines is for CSV, other text, and Excel.")
-    return ParquetTable(path) if ending in PARQUET else ArrayTable(path, read_arrays(path))
+    else:
+        table = ParquetTable(path) if ending in PARQUET else ArrayTable(path, read_arrays(path))
+    table.zone = zone
+    return table
 
 
 def ending_of(path: Path) -> str:
@@ -140,7 +147,10 @@ class TextTable(Table):
         drop_lines: Collection[int],
     ) -> None:
         super().__init__(path, [], (), na)
-        self._dropped = frozenset(drop_lines)
+        self._dropped, self._n_lines = frozenset(drop_lines), 0
+        # How a cell stands in the text; 98.0 is 98.
+        cell = r'(?:^|{{0}}|")[ \t]*{}(?:[.,]0*)?[ \t]*(?={{0}}|"|\r?$)'
+        self._unseen = {one: cell.format(re.escape(one)) for one in na if one != "none"}
         self.sheet, self.once, self.told_decimal = sheet, not path.is_file(), decimal
         self._chunks: Iterator[bytes] | None = None
         chunks = self._stored()
@@ -164,12 +174,12 @@ class TextTable(Table):
         comments, lines = _sampled(text, path, self._dropped)
         passed = re.findall(r"(?m)^#.*", text)
         try:
-            self.separator, ends, rows = _separated(lines)
+            self.separator, ends, rows = separated(lines)
         except csv.Error as error:
             raise ValueError(f"{path} cannot be read as a table: {error}") from error
         if told == "," and self.separator == "," and not any('"' in line for line in lines):
             raise ValueError(f"{path}: commas stand between the fields, so that they cannot stand before decimals.")
-        before = _lines_above(rows)
+        before = lines_above(rows)
         fields, n_rows, said = self._heading(rows[before:], comments, header)
         if before:
             said = [f"the table begins below {shortened([' '.join(row).strip() for row in rows[:before]], 2)!r}", *said]
@@ -191,7 +201,7 @@ class TextTable(Table):
             many = f"columns are named {', '.join(self.names[:2])}, …"
             self.remarks.append(f"no header was found: {many if len(self.names) > 1 else 'the column is named x0'}")
         if self.decimal is None and self.separator != ",":  # where commas separate, dots stand before decimals
-            self.remarks += _doubtful_dots(body, self.names)
+            self.remarks += doubtful_dots(body, self.names)
 
     def _heading(self, rows: list[list[str]], comments: list[str], header: Header) -> tuple[list[str], int, list[str]]:
         """Return the names of the columns, how many rows they and their units take, and what was inferred.
@@ -201,16 +211,17 @@ class TextTable(Table):
         numbers holds names where it has as many fields.
         """
         first, body = rows[0], rows[1:]
-        numbers = all(map(self._is_data, first))
+        under = [*chain(*body[:1]), *("" for _ in first)]  # 5 kPa above 6 kPa is data, 5 h above 6 a name
+        numbers = all(self._is_data(a) or "" != sign_of(a) == sign_of(b) for a, b in zip(first, under, strict=False))
         remarks: list[str] = []
         self.headed = header == "yes" or (header == "auto" and not numbers)
         if header == "auto" and numbers:
-            _, named = next(_fields(comments[-1:], self.separator), (0, []))
+            _, named = next(fields_of(comments[-1:], self.separator), (0, []))
             if len(named) == len(first) and not any(map(self._is_data, named)):
                 self.headed = True
                 return named, 0, ["names are taken from the comment before the rows"]
-            self.headed = _counts_on(first, body)
-            if self.headed or all(map(_is_whole, first)):
+            self.headed = counts_on(first, body)
+            if self.headed or all(map(is_whole, first)):
                 kind = "names (--header no: as data)" if self.headed else "data (--header yes: as names)"
                 remarks.append(f"the first row, {shortened(first)}, was read as {kind}")
         if not self.headed:
@@ -273,6 +284,7 @@ class TextTable(Table):
             if self._dropped:
                 numbered = enumerate(re.findall(rb"[^\n]*\n|[^\n]+", lines), before + 1)
                 before += lines.count(b"\n")
+                self._n_lines = before + bool(lines and not lines.endswith(b"\n"))
                 lines = b"".join(line for number, line in numbered if number not in self._dropped)
             if b"#" in lines and (lines.startswith(b"#") or b"\n#" in lines):
                 lines = re.sub(rb"(?m)^#[^\n]*\n?", b"", lines)
@@ -281,8 +293,18 @@ class TextTable(Table):
                 begun = bool(lines)
             while skipped and lines:
                 lines, skipped = lines.partition(b"\n")[2], skipped - 1
+            if self._unseen:
+                gap = r"\s" if self.separator is None else re.escape(self.separator)
+                cells = {one: cell.replace("{0}", gap).encode() for one, cell in self._unseen.items()}
+                self._unseen = {one: self._unseen[one] for one in cells if not re.search(cells[one], lines, re.M)}
             if lines:
                 yield lines
+
+    def unmet(self) -> list[str]:
+        """Return which lines to leave out, and cells to take as empty, the text does not have, once it was read."""
+        last = max(self._dropped, default=0)
+        said = [f"--drop-lines names line {last}, and there are {self._n_lines}"] * (last > self._n_lines)
+        return said + [f"--na {token}: no cell holds this" for token in self._unseen]
 
     def frames(self, rows: int, names: Sequence[str]) -> Iterator[Any]:
         """Yield the named columns in frames of at most so many rows."""
@@ -299,12 +321,12 @@ class TextTable(Table):
                 gap_at_end |= self.separator is None and bool(frame.iloc[:, -1].isna().any())
                 yield frame if list(names) == list(frame.columns) else frame[list(names)]
         except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError, OverflowError) as error:
-            found = [] if isinstance(error, UnicodeDecodeError) else uneven_or_wrong(self, names)
+            found, lines_out = ([], []) if isinstance(error, UnicodeDecodeError) else uneven_or_wrong(self, names)
             said = f"{self.path} cannot be read as text: {' '.join(str(error).split())}"
-            raise (TableError(self.path, found) if found else ValueError(said)) from error
+            raise (TableError(self.path, found, lines=lines_out) if found else ValueError(said)) from error
         uneven = self.separator and lines.separators != n_read * (self.width - 1)
-        if (gap_at_end or uneven) and (found := uneven_or_wrong(self, names)):  # none where quotes hold separators
-            raise TableError(self.path, found)
+        if (gap_at_end or uneven) and (wrong := uneven_or_wrong(self, names))[0]:  # none where quotes hold separators
+            raise TableError(self.path, wrong[0], lines=wrong[1])
 
     def _parsed(self, lines: Lines, rows: int) -> Iterator[Any]:
         """Yield what pandas makes of the text; a first row that is too long is an error."""
@@ -328,10 +350,8 @@ class TextTable(Table):
                     return
                 yield frame
 
-    # What is wrong with it: read again, slowly, only when there is something to say
-
     def numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the rows below the names, each with the number of its first line; of a pipe none."""
+        """Yield the rows below the names, read again, each with the number of its first line; of a pipe none."""
         if self.once:
             return
         places, taken = [0], 1
@@ -345,7 +365,7 @@ class TextTable(Table):
                         places.append(number)
                         yield line
 
-            for end, row in _fields(lines(), self.separator):
+            for end, row in fields_of(lines(), self.separator):
                 if taken > self.skipped:
                     yield places[taken], row or [""]
                 taken = end + 1
@@ -421,22 +441,28 @@ def _sampled(text: str, path: Path, dropped: Collection[int]) -> tuple[list[str]
     return comments, lines
 
 
-def _separated(lines: list[str]) -> tuple[str | None, list[int], list[list[str]]]:
+def separated(lines: list[str]) -> tuple[str | None, list[int], list[list[str]]]:
     """Return the separator under which most lines have equally many fields, most of them numbers; line ends; rows.
 
-    Of two under which as many have, the first line tells: the fewer names it lacks, up to two, the better.
+    Of two under which as many have, the first line tells: the fewer names it lacks, up to two, the better. Blanks make
+    no table of one that names and all rows below them are under another separator, unless of numbers alone.
     """
+    is_table = False
     best: tuple[float, int, float] = (-1.0, 0, -1.0)
     found: tuple[str | None, list[int], list[list[str]]] = (",", [], [])
     for separator in SEPARATORS:
-        ended = [(end, row) for end, row in _fields(lines, separator) if len(row) > 1 or any(row)]
+        ended = [(end, row) for end, row in fields_of(lines, separator) if len(row) > 1 or any(row)]
         rows = [row for _, row in ended]
         if not rows or (separator is None and len(rows) > 1 and len(rows[0]) == 1 and all(map(sign_of, lines[1:]))):
             continue  # blanks stand before units
         width, count = Counter(map(len, rows)).most_common(1)[0]
         body = [row for row in rows[1:] or rows if len(row) == width]
         cells = [cell for row in body for cell in row[:SAMPLE_CELLS]]
-        numbers = sum(not cell or notation_of(cell) != "" for cell in cells) / max(1, len(cells))
+        numbers = sum(not cell or bool(notation_of(cell) or sign_of(cell)) for cell in cells) / max(1, len(cells))
+        if separator is None and is_table and numbers < 1:
+            break
+        below = rows[lines_above(rows) :]
+        is_table |= width > 1 and {*map(len, below)} == {width} and not any(cell[:1].isdigit() for cell in below[0])
         lacking = min(max(width - len(rows[0]), 0), 2)
         score = (round(count / len(rows), 1) if width > 1 else -0.5, -lacking, numbers)
         if score > best:
@@ -444,20 +470,26 @@ def _separated(lines: list[str]) -> tuple[str | None, list[int], list[list[str]]
     return found
 
 
-def _lines_above(rows: list[list[str]]) -> int:
+def lines_above(rows: list[list[str]]) -> int:
     """Return how many rows stand above the table, such as a title: they have fewer cells than nearly all others.
 
-    Empty cells at the end of a row without a number count for nothing. Names may lack one cell; numbers follow them.
+    Empty cells at the end of a row count for nothing above names, else of a row without a number. Names may lack one
+    cell; numbers follow them.
     """
-    lengths = [len(row) if any(map(notation_of, row)) else len("\0".join(row).rstrip("\0").split("\0")) for row in rows]
+    filled = [len("\0".join(row).rstrip("\0").split("\0")) for row in rows]
+    lengths = [len(row) if any(map(notation_of, row)) else short for row, short in zip(rows, filled, strict=True)]
     width = Counter(lengths).most_common(1)[0][0]
+    names = next((k for k, row in enumerate(rows[:-1]) if filled[k] >= width), 0)
+    under = chain(*rows[names + 1 : names + 3])  # units may stand between
+    if all(rows[names]) and not any(map(notation_of, rows[names])) and any(map(notation_of, under)):
+        return names
     for number, (length, below) in enumerate(zip(lengths, rows[1:], strict=False)):
         if length >= width or (length == width - 1 and any(map(notation_of, below))):
             return number
     return 0
 
 
-def _fields(lines: Iterable[str], separator: str | None) -> Iterator[tuple[int, list[str]]]:
+def fields_of(lines: Iterable[str], separator: str | None) -> Iterator[tuple[int, list[str]]]:
     """Yield how many lines were read so far, and the cells of every row: quoted cells may go across lines."""
     if separator is None:
         yield from enumerate(map(str.split, lines), 1)
@@ -466,29 +498,3 @@ def _fields(lines: Iterable[str], separator: str | None) -> Iterator[tuple[int, 
     reader = csv.reader(lines, delimiter=separator)
     for row in reader:
         yield reader.line_num, [cell.strip() for cell in row]
-
-
-def _doubtful_dots(rows: list[list[str]], names: list[str]) -> list[str]:
-    """Tell of columns in which every dot has one to three digits before and three behind, as thousands have."""
-    remarks = []
-    for j, name in enumerate(names):
-        dots = [row[j] for row in rows if j < len(row) and "." in row[j]]
-        if dots and all(notation_of(cell) == "dots" for cell in dots):
-            read = f"dots in column {name!r} were read as decimal points ({dots[0]})"
-            remarks.append(f"{read}; if they group thousands, give --decimal ,")
-    return remarks
-
-
-def _is_whole(cell: str) -> bool:
-    return re.fullmatch(NOTATIONS["whole"], cell) is not None
-
-
-def _counts_on(first: list[str], body: list[list[str]]) -> bool:
-    """Whether a row of numbers looks like names: whole numbers in steps of one, above none that are whole."""
-    if not body or not all(map(_is_whole, first)):
-        return False
-    whole = [int(cell) for cell in first]
-    # 0, 1 above two columns may be the first values of a series; three such numbers, or two years, are names.
-    if len(whole) < 2 or (len(whole) == 2 and whole[0] < 1000) or any(b - a != 1 for a, b in pairwise(whole)):
-        return False
-    return not any(_is_whole(cell) for row in body for cell in row)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -17,10 +16,10 @@ from numpy.typing import NDArray
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows
 from ardea.core.problem import Array, require
 from ardea.names import counted
-from ardea.tables.columns import FEW, Columns, texts_of
+from ardea.tables.columns import FEW, TOTALS, Columns, texts_of
 from ardea.tables.dates import looks_like_dates, names_time
 from ardea.tables.reading import Header, open_table
-from ardea.tables.series import times_of
+from ardea.tables.series import set_back, times_of
 from ardea.tables.table import (
     BYTES_PER_NUMBER,
     BYTES_PER_TEXT,
@@ -29,6 +28,7 @@ from ardea.tables.table import (
     Table,
     TableError,
     bytes_of,
+    shortened,
 )
 
 # Its square is finite, and so is the sum of ten millions of them.
@@ -42,12 +42,6 @@ MOST_CELLS = 10**6
 # Steps of time so many times the median are gaps; where more than this share of the steps are, they are uneven instead:
 # conventions.
 GAP, MOST_GAPS = 1.5, 0.1
-# What stands before sums and means of the other rows (a convention: English and German).
-TOTALS = re.compile(
-    r"((grand|sub)[ -]?)?totals?|sums?|means?|averages?|avg|median|s\.?d\.?|std\.?( dev\.?)?"
-    "|summe|gesamt|mittelwert|durchschnitt",
-    re.IGNORECASE,
-)
 # So many rows, or few among all, may be called so: where more are, it is a category (a convention).
 MOST_TOTALS = 3
 Missing = Literal["refuse", "drop"]
@@ -127,7 +121,7 @@ class Rows:
         verbs = "have empty cells and were" if n > 1 else "has empty cells and was"
         left_out = [f"{n} of {self.n_read} rows {verbs} left out"] if n else []
         unknown = self._columns.doubts()
-        return [*self.table.remarks, *self._columns.remarks, *self._noticed, *unknown, *left_out]
+        return [*self.table.remarks, *self.table.unmet(), *self._columns.remarks, *self._noticed, *unknown, *left_out]
 
     @property
     def doubts(self) -> list[str]:
@@ -300,7 +294,11 @@ class Rows:
         after = np.concatenate([rows[1:] for rows in groups])
         if not np.all(steps > 0):
             if times.dtype.kind == "M":
-                self._noticed.append(f"rows of a series must be in the order of time, and by {name!r} they are not")
+                zone = next(filter(None, (set_back(times[rows]) for rows in groups)), None)
+                but = f", as clocks are set back in {zone}: --zone {zone} counts them right" if zone else ""
+                self._noticed.append(
+                    f"rows of a series must be in the order of time, and by {name!r} they are not{but}"
+                )
             return jump
         large = steps > GAP * np.median(steps) if steps.size else np.zeros(0, dtype=bool)
         if large.sum() > MOST_GAPS * steps.size:
@@ -363,7 +361,7 @@ class Rows:
             what = f"column {name!r} is the same in every row that has it, and empty in {self.gaps[name]}"
             self._noticed.append(f"{what}: if empty means no, --categorical {shlex.quote(name)}")
         if same := [name for name in same if not self.gaps[name]]:
-            self._noticed.append(f"the same in every row, so that nothing can be said of it: {', '.join(same[:5])}")
+            self._noticed.append(f"the same in every row, so that nothing can be said of it: {shortened(same)}")
         if self.n_left_out and self.n_read * len(self._columns.used) <= MOST_CELLS:
             self._noticed += self._taken_as_empty()
 

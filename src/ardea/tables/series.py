@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from ardea.core.problem import Array, Index
 from ardea.names import counted, nor_others
+from ardea.tables.arrays import states_or_fields
 from ardea.tables.columns import FEW, Columns, as_numbers, is_numeric, sign_of, texts_of
 from ardea.tables.dates import OF_DAY, as_dates, compact_dates, dates_by_order, name_zones, names_time, time_of_day
 from ardea.tables.reading import ending_of, open_table
@@ -20,27 +22,30 @@ from ardea.tables.table import (
     ARRAYS,
     BYTES_PER_NUMBER,
     DEFAULT_MEMORY,
-    NamedArray,
     Table,
     TableError,
-    all_named,
     bytes_of,
     read_arrays,
     shortened,
-    unknown,
 )
 
+# Steps of a clock differ by no more than this share, which leaves room for times rounded to three digits of a step.
+EVEN = 1e-3
+# What is kept of a table larger than memory: 20,000 rows, of which no search needs more (a convention), in stretches
+# that hold several windows of the weak form each.
+STRETCH, MOST_STRETCHES = 400, 50
 # A convention: of cells that are no times so many are shown.
 MOST_SHOWN = 3
 # Of two orders of day and month, the one without a step that is so many times the usual one is right (a convention).
 LONG_STEPS = 10.0
 A_DATE = "a date such as 2024-05-31 or 2024-05-31T12:00"
-# Steps of a clock differ by no more than this share, which leaves room for times rounded to three digits of a step.
-EVEN = 1e-3
 HALF_DAY = np.timedelta64(12, "h")
-# What is kept of a table larger than memory: 20,000 rows, of which no search needs more (a convention), in stretches
-# that hold several windows of the weak form each.
-STRETCH, MOST_STRETCHES = 400, 50
+# Zones by whose clocks those of most people change (a convention; others change at the same local times).
+CHANGING: tuple[str, ...] = ("Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "America/Santiago")
+CHANGING += ("Australia/Sydney", "Pacific/Auckland")
+HOUR = np.timedelta64(3600, "s")
+# Longer steps than this share of all are gaps (a convention).
+USUAL_STEPS = 0.99
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,9 @@ def read_series(
 ) -> Series:
     """Read a time series or a field; `levels` are texts as encoded before, `settings` those of `open_table`."""
     if ending_of(path) in ARRAYS:
-        return _from_arrays(read_arrays(path), path, choice)
+        if choice.inputs or choice.series or settings.get("zone"):
+            raise ValueError("--inputs, --series and --zone are for tables (CSV, Parquet, NPY).")
+        return Series(*states_or_fields(read_arrays(path), path, choice.time, choice.states, choice.space))
     if choice.space:
         raise ValueError("--space is for fields in NPZ, NetCDF or Zarr files.")
     return _from_table(open_table(path, **settings), choice, bytes_of(memory), levels)
@@ -140,9 +147,9 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
         raise TableError(table.path, ["every column that could be a state is empty"])
     split = sum(len(columns.names_of(name)) for name in states)
     times: Any
-    times, said, zoned = (None, [], False) if time is None else times_of(table, frame, time)
+    times, said, zoned = (None, [], False) if time is None else times_of(table, frame, time, label)
     if time is not None and label is None and whole:
-        if _rise(times[::-1]):
+        if rise(times[::-1]):
             numbers, times, said = numbers[::-1], times[::-1], [*said, "times descend: rows were turned around"]
         _require_order(table, times, time)
     parts = np.split(np.arange(len(numbers)), [end for end in ends if end < len(numbers)])
@@ -155,8 +162,9 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
     missing, of = (sum(int(count(block)) for block in x) for count in (lambda block: np.isnan(block).sum(), np.size))
     gaps = [f"{missing} of {of} samples are missing (empty cells, or what stands for them)"] if missing else []
     said += [f"times are put together of columns {clock[0]!r} and {clock[1]!r}"] if len(clock) == 2 else []
-    remarks, doubts = [*table.remarks, *columns.remarks, *said, *gaps], columns.doubts()
+    remarks, doubts = [*table.remarks, *table.unmet(), *columns.remarks, *said, *gaps], columns.doubts()
     doubts += [] if time else [*_clocks(states, blocks[0])]
+    doubts += [] if zoned or t is None else [*_skipped_hours(t, time or "")][:1]
     alone = whole and label is None
     return Series(
         x[0] if alone else x,
@@ -206,16 +214,24 @@ def _require_order(table: Table, times: NDArray[Any], name: str, rows: Any = Non
         clock = times.dtype.kind == "m"
         one, before = (str(np.datetime64(0, "us") + x)[11:19] if clock else x for x in (times[row], latest[row - 1]))
         (place,) = table.placed([(int(rows[row]), name, f"{one} does not come after {before}{others}")])
+        if (zone := set_back(times)) is not None:
+            told = f"Clocks are set back by an hour there in {zone}, at the end of summer time, so that it comes twice."
+            raise TableError(table.path, [f"{place}. {told}"], zone=zone)
         told = "Are these several runs? Then --series names the column that tells them apart. Else sort the rows"
         told = f"Sort the rows of series {series!r} by time" if series else told
-        few = _lines_of(table, rows[late].tolist(), times.size)
+        few = lines_of(table, rows[late].tolist(), times.size)
         raise TableError(table.path, [f"{place}. {told}, and average rows of one time."], lines=few)
 
 
-def _lines_of(table: Table, rows: list[int], n_rows: int) -> list[int]:
-    """Return the lines of rows that are in the way of all others, if they are few."""
-    few = set(rows) if len(rows) <= max(1, FEW * n_rows) else ()
-    return [line for number, (line, _) in enumerate(table.numbered_rows()) if number in few] if few else []
+def _skipped_hours(series: list[NDArray[Any]], name: str) -> Iterator[str]:
+    """Tell of an hour without rows where clocks are set forward."""
+    for times in series:
+        if (found := set_forward(times)) is not None:
+            before, after = (str(one)[:19] for one in times[found[1] - 1 : found[1] + 1])
+            yield (
+                f"An hour is lacking in column {name!r} from {before} to {after}, where clocks are set forward in "
+                f"{found[0]}: if times are local there, --zone {found[0]} counts them right."
+            )
 
 
 def _grouped(
@@ -230,6 +246,11 @@ def _grouped(
     seen = {one: rows for one, rows in groups.items() if one >= 0 and np.isfinite(numbers[rows, :n_states]).any()}
     if not seen:
         raise ValueError(f"{table.path}: column {labels.name!r} tells no series with a sample apart.")
+    if max(map(len, seen.values())) < 2:
+        told = (
+            f"column {labels.name!r} makes every row a series: leave out --series, or name a column whose texts repeat"
+        )
+        raise ValueError(f"{table.path}: {told}.")
     silent = [texts[one] for one in groups if one >= 0 and one not in seen]
     said = [f"series without a sample were left out: {shortened(silent)}"] if silent else []
     if -1 in groups:
@@ -269,8 +290,36 @@ def _sampled(table: Table, used: list[str], memory: int) -> tuple[Any, list[int]
     return pd.concat(frames if whole else kept), ends, whole
 
 
-def times_of(table: Table, frame: Any, name: str) -> tuple[NDArray[Any], list[str], bool]:
-    """Return a column as times: numbers, or dates; what was inferred; and whether it names time zones."""
+def _clocks(states: list[str], x: Array) -> Iterator[str]:
+    """Tell of states that rise from row to row as times do: evenly, or under a name for times."""
+    for name, steps in zip(states, np.diff(x.T), strict=False):
+        rises = steps.size > 1 and np.all(steps > 0)
+        if rises and (np.ptp(steps) <= EVEN * steps.mean() or names_time(name)):
+            yield f"column {name!r} rises strictly: did you mean --time {name!r}?"
+
+
+# Times ----------------------------------------------------------------------------------------------------------------
+
+
+def times_of(table: Table, frame: Any, name: str, label: str | None = None) -> tuple[NDArray[Any], list[str], bool]:
+    """Return a column as times: numbers, or dates; what was inferred; and whether they are in UTC by their zones.
+
+    Dates without a zone are of that of the table, if it has one, in every series that a label tells apart.
+    """
+    times, said, zoned = _times_as_written(table, frame, name)
+    if table.zone is None or times.dtype.kind != "M":
+        return times, said, zoned
+    if zoned:
+        raise ValueError(f"{table.path}: times of column {name!r} name their time zones: leave out --zone.")
+    codes = np.zeros(times.size) if label is None else texts_of(frame[label], table.empty)[0]
+    utc = times.copy()
+    for rows in (codes == one for one in np.unique(codes)):
+        utc[rows] = localized(times[rows], table.zone)
+    read = f"times are counted in UTC, as those of {table.zone} ({str(times[0])[:19]} is {str(utc[0])[:19]} UTC)"
+    return utc, [*said, read], True
+
+
+def _times_as_written(table: Table, frame: Any, name: str) -> tuple[NDArray[Any], list[str], bool]:
     column = frame[name]
     dates, order = _by_order(table, column)
     times = _as_times(column, table) if dates is None else dates
@@ -278,7 +327,7 @@ def times_of(table: Table, frame: Any, name: str) -> tuple[NDArray[Any], list[st
     if bad.any():
         cells = [(row, name, _no_time(str(cell))) for row, cell in column[bad].items()]
         more = [f"and {len(cells) - MOST_SHOWN} more of column {name!r}"] * (len(cells) > MOST_SHOWN)
-        lines = _lines_of(table, [row for row, _, _ in cells], len(column))
+        lines = lines_of(table, [row for row, _, _ in cells], len(column))
         raise TableError(table.path, [*table.placed(cells)[:MOST_SHOWN], *more], lines=lines)
     zoned, first = _zoned(column, table), column.iloc[0]
     in_zone = [f"times name their time zones and are counted in UTC ({first} is {times[0]!s:.19} UTC)"] * zoned
@@ -340,7 +389,7 @@ def _by_order(table: Table, column: Any) -> tuple[NDArray[Any] | None, str]:
     orders = dates_by_order(texts)
     dates = {order: np.append(one, np.datetime64("NaT"))[codes] for order, one in orders.items()}
     known = {order: one[~np.isnat(one)] for order, one in dates.items()}
-    rising = [order for order, one in known.items() if _rise(one)]
+    rising = [order for order, one in known.items() if rise(one)]
     if len(even := [order for order in rising if _even(known[order])]) == 1:
         rising = even
     steps = [np.diff(one) for one in known.values()]
@@ -353,10 +402,6 @@ def _by_order(table: Table, column: Any) -> tuple[NDArray[Any] | None, str]:
         )
     order = next(iter(rising or orders), "")
     return dates.get(order), order
-
-
-def _rise(times: NDArray[Any]) -> bool:
-    return times.size > 1 and bool(np.all(times[1:] > times[:-1]))
 
 
 def _even(times: NDArray[Any]) -> bool:
@@ -385,97 +430,61 @@ def _as_times(column: Any, table: Table) -> NDArray[Any]:
     return dates if mostly else as_numbers(column, table.decimal or ".", table.empty)[0]
 
 
-def _clocks(states: list[str], x: Array) -> Iterator[str]:
-    """Tell of states that rise from row to row as times do: evenly, or under a name for times."""
-    for name, steps in zip(states, np.diff(x.T), strict=False):
-        rises = steps.size > 1 and np.all(steps > 0)
-        if rises and (np.ptp(steps) <= EVEN * steps.mean() or names_time(name)):
-            yield f"column {name!r} rises strictly: did you mean --time {name!r}?"
+def lines_of(table: Table, rows: list[int], n_rows: int) -> list[int]:
+    """Return the lines of rows that are in the way of all others, if they are few."""
+    few = set(rows) if len(rows) <= max(1, FEW * n_rows) else ()
+    return [line for number, (line, _) in enumerate(table.numbered_rows()) if number in few] if few else []
 
 
-# Arrays ---------------------------------------------------------------------------------------------------------------
+def localized(times: NDArray[Any], zone: str) -> NDArray[Any]:
+    """Return local times of a zone in UTC; of an hour that comes twice, what stands after a step back is the second.
 
+    Raises ValueError where a time does not exist, since clocks were set forward there.
+    """
+    import pandas as pd
 
-def _from_arrays(arrays: dict[str, NamedArray], path: Path, choice: Choice) -> Series:
-    """Return the states or fields that are chosen."""
-    if choice.inputs or choice.series:
-        raise ValueError("--inputs and --series are for tables (CSV, Parquet, NPY).")
-    where = f"{path} has no array"
-    if choice.time is not None and choice.time not in arrays:
-        raise unknown(choice.time, arrays, where)
-    t = None if choice.time is None else _array_times(arrays[choice.time], choice.time, path)
-    states, axes = (all_named(names, list(arrays), where) for names in (choice.states, choice.space))
-    lines = [name for name, one in arrays.items() if one.values.ndim == 1 and one.values.dtype.kind in "fiu"]
-    wide = [name for name, one in arrays.items() if one.values.ndim > 1 and one.values.dtype.kind in "fiuc"]
-    chosen = states or wide or [name for name in lines if name != choice.time]
-    if not chosen:
-        raise ValueError(f"{path} holds no array of numbers but the time.")
-    first = arrays[chosen[0]]
-    if first.values.ndim == 1:
-        shapes = {name: arrays[name].values.shape for name in chosen}
-        if len(set(shapes.values())) > 1:
-            raise ValueError(f"{path}: the arrays have different shapes: {shapes}. Choose with --states.")
-        return Series(np.column_stack([arrays[name].values for name in chosen]).astype(float), t, None, list(chosen))
-    space = axes or _space_axes(first, arrays, [name for name in lines if name != choice.time], t)
-    if space and t is not None:
-        return _field(arrays, chosen, space, t, str(choice.time), path)
-    if len(chosen) > 1:
-        raise ValueError(f"{path} holds several tables, {', '.join(chosen)}: choose one with --states.")
-    return _states(chosen[0], first, t, path)
-
-
-def _array_times(array: NamedArray, name: str, path: Path) -> NDArray[Any]:
-    """Return times as numbers or dates; dates of other calendars (cftime) as durations from the first."""
-    times = np.asarray(array.values)
-    if times.ndim != 1:
-        raise ValueError(f"{path}: the array {name!r} has shape {times.shape}; times have one axis.")
-    if times.dtype.kind == "O":
-        return np.array([one - times[0] for one in times], dtype="timedelta64[us]")
-    return times if times.dtype.kind in "mM" else times.astype(float)
-
-
-def _space_axes(array: NamedArray, arrays: dict[str, NamedArray], lines: list[str], t: Any) -> list[str] | None:
-    """Return the arrays that hold coordinates of every axis but the time's; None where some axis has none."""
-    if array.axes is not None:
-        found = [axis for axis in array.axes if axis in lines]
-        return found if len(found) == array.values.ndim - 1 else None
-    lengths = list(array.values.shape)
-    if t is None or t.size not in lengths:
-        return None
-    # Space first, then time: of two axes as long as the time, the last is its own.
-    del lengths[len(lengths) - 1 - lengths[::-1].index(t.size)]
-    chosen: list[str] = []
-    for length in lengths:
-        chosen += [name for name in lines if name not in chosen and len(arrays[name].values) == length][:1]
-    return chosen if len(chosen) == len(lengths) else None
-
-
-def _field(arrays: dict[str, NamedArray], chosen: list[str], space: list[str], t: Any, time: str, path: Path) -> Series:
-    points = tuple(np.asarray(arrays[name].values).astype(float).ravel() for name in space)
-    wanted = (*(one.size for one in points), t.size)
-    fields = []
-    for name in chosen:
-        array = arrays[name]
-        values = np.asarray(array.values)
-        if array.axes is not None and set(array.axes) == {*space, time}:
-            values = values.transpose([array.axes.index(axis) for axis in (*space, time)])
-        elif values.shape != wanted and values.shape == (wanted[-1], *wanted[:-1]):
-            values = np.moveaxis(values, 0, -1)
-        if values.shape != wanted:
-            axes = " × ".join(space)
-            raise ValueError(f"{path}: the array {name!r} has shape {values.shape}; {axes} × {time} is {wanted}.")
-        fields.append(values if values.dtype.kind == "c" else values.astype(float))
-    return Series(fields[0] if len(fields) == 1 else np.stack(fields, axis=-1), t, None, list(chosen), points)
-
-
-def _states(name: str, array: NamedArray, t: Any, path: Path) -> Series:
-    """Return a table in an array: rows are times."""
-    values = np.asarray(array.values).astype(float)
-    if values.ndim != 2 or (t is not None and t.size not in values.shape):
+    if times.size > 1 and times[0] > times[-1]:
+        return localized(times[::-1], zone)[::-1]
+    days = np.cumsum(np.diff(times.astype("M8[D]"), prepend=times[:1].astype("M8[D]")) != np.timedelta64(0))
+    fell = np.cumsum(np.diff(times, prepend=times[:1] - HOUR) <= np.timedelta64(0))
+    again = fell > np.concatenate([[0], fell])[np.searchsorted(days, days)]  # since the day began
+    local = pd.DatetimeIndex(times).tz_localize(zone, ambiguous=~again, nonexistent="NaT")
+    if np.any(none := np.asarray(local.isna())):
         raise ValueError(
-            f"{path}: the array {name!r} has shape {values.shape}. A table has two axes, one as long as the times; a "
-            "field needs arrays with the coordinates of its other axes (--space)."
+            f"{str(times[np.argmax(none)])[:19]} did not exist in {zone}, where clocks were set forward: the times are "
+            "of another zone, or of clocks that never change (Etc/GMT-1 is an hour before UTC all year)."
         )
-    if t is not None and values.shape[0] != t.size:
-        values = values.T
-    return Series(values, t, None, [f"{name}{j}" for j in range(values.shape[1])])
+    return np.asarray(local.tz_convert("UTC").tz_localize(None))
+
+
+def _in_zones(times: NDArray[Any]) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield zones whose clocks change, with times in UTC if they are local times there."""
+    for zone in CHANGING if times.dtype.kind == "M" and times.size > 1 else ():
+        with suppress(ValueError):
+            yield zone, localized(times, zone)
+
+
+def rise(times: NDArray[Any]) -> bool:
+    """Whether every time is later than the one before."""
+    return times.size > 1 and bool(np.all(times[1:] > times[:-1]))
+
+
+def set_back(times: NDArray[Any]) -> str | None:
+    """Return a zone whose clocks are set back wherever times go back, so that they rise in UTC."""
+    return next((zone for zone, utc in _in_zones(times) if rise(utc)), None)
+
+
+def set_forward(times: NDArray[Any]) -> tuple[str, int] | None:
+    """Return a zone whose clocks are set forward where rising times skip an hour, and the first row behind such a gap.
+
+    Steps there are longer than usual ones, of two hours at most, by half an hour or more, and are not if an hour less.
+    """
+    steps = np.diff(times)
+    if times.dtype.kind == "M" and steps.size > 2 and steps.max() > HOUR:
+        for zone, utc in _in_zones(times):
+            shorter = np.diff(utc) == steps - HOUR
+            usual = np.sort(steps[~shorter])[int(USUAL_STEPS * np.sum(~shorter)) :][:1]
+            seen = shorter.any() and np.all(usual <= 2 * HOUR) and usual.size
+            if seen and np.all(np.abs(steps[shorter] - usual - 0.75 * HOUR) <= 0.25 * HOUR):
+                return zone, int(np.argmax(shorter)) + 1
+    return None

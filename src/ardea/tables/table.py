@@ -72,7 +72,8 @@ class TableError(ValueError):
 
     `columns` cannot be used as they are, so that leaving them out helps; `others` can. `tokens` stand in the few cells
     that are wrong, where taking them as empty helps. `runs` are columns of few texts, which may tell runs apart.
-    `lines` are those that are in the way of all others. `clocks` are columns of dates or of times of day.
+    `lines` are those that are in the way of all others. `clocks` are columns of dates or of times of day. In
+    `zone` clocks are set back where times of the file go back.
     """
 
     def __init__(
@@ -85,11 +86,12 @@ class TableError(ValueError):
         runs: Iterable[str] = (),
         lines: Iterable[int] = (),
         clocks: Iterable[str] = (),
+        zone: str | None = None,
     ) -> None:
         shown = [*problems[:MOST_PROBLEMS], *(["and more"] if len(problems) > MOST_PROBLEMS else [])]
         super().__init__(f"{path}, {shown[0]}" if len(shown) == 1 else "\n  ".join([f"{path}:", *shown]))
         self.columns, self.others, self.tokens = tuple(dict.fromkeys(columns)), tuple(others), tuple(tokens)
-        self.runs, self.lines, self.clocks = tuple(runs), tuple(lines), tuple(clocks)
+        self.runs, self.lines, self.clocks, self.zone = tuple(runs), tuple(lines), tuple(clocks), zone
 
 
 class Table(ABC):
@@ -116,6 +118,7 @@ class Table(ABC):
     separator: str | None = None  # between fields of a text; None: blanks
     decimal: str | None = None  # what stands before decimals, where the beginning of a text leaves no doubt
     told_decimal: str | None = None
+    zone: str | None = None  # of dates that name none
     other_sheets: Sequence[str] = ()
     unnamed: Collection[str] = ()  # columns whose name was empty
 
@@ -148,6 +151,10 @@ class Table(ABC):
             told += [f"Other sheets (--sheet) are {', '.join(self.other_sheets)}."] if self.other_sheets else []
             raise ValueError(" ".join([str(error), *told])) from error
 
+    def unmet(self) -> list[str]:
+        """Return which lines to leave out, and cells to take as empty, a text does not have, once it was read."""
+        return []
+
     def numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows of a text as they are written, each with the number of its first line; of others none."""
         return iter(())
@@ -171,7 +178,7 @@ def safe_name(name: str) -> str:
 def shortened(names: Sequence[str], most: int = 5) -> str:
     """Return the first names of a list, with quotes around those that have a comma."""
     shown = [repr(name) if "," in name else name for name in names[:most]]
-    return ", ".join(shown) + ", …" * (len(names) > most)
+    return ", ".join(shown) + f" and {len(names) - most} more" * (len(names) > most)
 
 
 def sound_names(fields: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -1,0 +1,105 @@
+"""States and fields in files of arrays (NPZ, NetCDF, Zarr): which array is what, and along which axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ardea.core.problem import Array
+from ardea.tables.table import NamedArray, all_named, unknown
+
+# States or fields, times, inputs, names, coordinates.
+Found = tuple[Any, Any, None, list[str], tuple[Array, ...] | None]
+
+
+def states_or_fields(
+    arrays: dict[str, NamedArray],
+    path: Path,
+    time: str | None,
+    named: Sequence[str],
+    placed: Sequence[str],
+) -> Found:
+    """Return the states or fields that are chosen: x, t, no inputs, names, and coordinates of the axes of fields."""
+    where = f"{path} has no array"
+    if time is not None and time not in arrays:
+        raise unknown(time, arrays, where)
+    t = None if time is None else _array_times(arrays[time], time, path)
+    states, axes = (all_named(names, list(arrays), where) for names in (named, placed))
+    lines = [name for name, one in arrays.items() if one.values.ndim == 1 and one.values.dtype.kind in "fiu"]
+    wide = [name for name, one in arrays.items() if one.values.ndim > 1 and one.values.dtype.kind in "fiuc"]
+    chosen = states or wide or [name for name in lines if name != time]
+    if not chosen:
+        raise ValueError(f"{path} holds no array of numbers but the time.")
+    first = arrays[chosen[0]]
+    if first.values.ndim == 1:
+        shapes = {name: arrays[name].values.shape for name in chosen}
+        if len(set(shapes.values())) > 1:
+            raise ValueError(f"{path}: the arrays have different shapes: {shapes}. Choose with --states.")
+        return (np.column_stack([arrays[name].values for name in chosen]).astype(float), t, None, list(chosen), None)
+    space = axes or _space_axes(first, arrays, [name for name in lines if name != time], t)
+    if space and t is not None:
+        return _field(arrays, chosen, space, t, str(time), path)
+    if len(chosen) > 1:
+        raise ValueError(f"{path} holds several tables, {', '.join(chosen)}: choose one with --states.")
+    return _table(chosen[0], first, t, path)
+
+
+def _array_times(array: NamedArray, name: str, path: Path) -> NDArray[Any]:
+    """Return times as numbers or dates; dates of other calendars (cftime) as durations from the first."""
+    times = np.asarray(array.values)
+    if times.ndim != 1:
+        raise ValueError(f"{path}: the array {name!r} has shape {times.shape}; times have one axis.")
+    if times.dtype.kind == "O":
+        return np.array([one - times[0] for one in times], dtype="timedelta64[us]")
+    return times if times.dtype.kind in "mM" else times.astype(float)
+
+
+def _space_axes(array: NamedArray, arrays: dict[str, NamedArray], lines: list[str], t: Any) -> list[str] | None:
+    """Return the arrays that hold coordinates of every axis but the time's; None where some axis has none."""
+    if array.axes is not None:
+        found = [axis for axis in array.axes if axis in lines]
+        return found if len(found) == array.values.ndim - 1 else None
+    lengths = list(array.values.shape)
+    if t is None or t.size not in lengths:
+        return None
+    # Space first, then time: of two axes as long as the time, the last is its own.
+    del lengths[len(lengths) - 1 - lengths[::-1].index(t.size)]
+    chosen: list[str] = []
+    for length in lengths:
+        chosen += [name for name in lines if name not in chosen and len(arrays[name].values) == length][:1]
+    return chosen if len(chosen) == len(lengths) else None
+
+
+def _field(arrays: dict[str, NamedArray], chosen: list[str], space: list[str], t: Any, time: str, path: Path) -> Found:
+    points = tuple(np.asarray(arrays[name].values).astype(float).ravel() for name in space)
+    wanted = (*(one.size for one in points), t.size)
+    fields = []
+    for name in chosen:
+        array = arrays[name]
+        values = np.asarray(array.values)
+        if array.axes is not None and set(array.axes) == {*space, time}:
+            values = values.transpose([array.axes.index(axis) for axis in (*space, time)])
+        elif values.shape != wanted and values.shape == (wanted[-1], *wanted[:-1]):
+            values = np.moveaxis(values, 0, -1)
+        if values.shape != wanted:
+            axes = " × ".join(space)
+            raise ValueError(f"{path}: the array {name!r} has shape {values.shape}; {axes} × {time} is {wanted}.")
+        fields.append(values if values.dtype.kind == "c" else values.astype(float))
+    return (fields[0] if len(fields) == 1 else np.stack(fields, axis=-1), t, None, list(chosen), points)
+
+
+def _table(name: str, array: NamedArray, t: Any, path: Path) -> Found:
+    """Return a table in an array: rows are times."""
+    values = np.asarray(array.values).astype(float)
+    if values.ndim != 2 or (t is not None and t.size not in values.shape):
+        raise ValueError(
+            f"{path}: the array {name!r} has shape {values.shape}. A table has two axes, one as long as the times; a "
+            "field needs arrays with the coordinates of its other axes (--space)."
+        )
+    if t is not None and values.shape[0] != t.size:
+        values = values.T
+    return (values, t, None, [f"{name}{j}" for j in range(values.shape[1])], None)
