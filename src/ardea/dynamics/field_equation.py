@@ -183,7 +183,7 @@ class FieldRun:
         """Return A of some terms, z, R, and the weights of the noise in every field, at a fit and its errors here."""
         data, chosen = self.data, list(terms)
         jets = self._thinned_jets.minus({i: partial(data.errors[i].derivative, own) for i, own in errors.items()})
-        weights = self._noise_weights(fit, jets)
+        weights = self._noise_weights(fit, Jets(jets))  # errors act on what is there, noise included
         factor = self._factor(weights)
         columns, target = self._columns[:, chosen], self._target
         if errors:
