@@ -225,6 +225,36 @@ def test_a_field_is_found_whatever_the_order_of_its_axes(tmp_path, capsys):
             assert series.names == ["u"]
 
 
+def archive_of_field(path, name, noise):
+    system = systems.ALL_FIELDS[name]()
+    t, u = system.noisy(noise, seed=1)
+    np.savez(path, u=u, x=system.space[0], t=t)
+    return ["discover", str(path), "--time", "t", "--space", "x"]
+
+
+def test_an_equation_that_cannot_be_run_is_printed_and_reported(tmp_path, capsys):
+    """Heat back in time: the report says why its picture of a run is missing."""
+    x, t = np.arange(64) * 10 / 64, np.linspace(2, 0, 60)
+    u = sum(np.exp(-0.2 * (k := 0.2 * np.pi * j) ** 2 * t) * np.cos(k * x + j)[:, None] for j in range(1, 6))
+    noise = 0.01 * np.random.default_rng(0).normal(size=u.shape)
+    np.savez(tmp_path / "back.npz", u=u + noise, x=x, t=t[::-1])
+    command = ["discover", str(tmp_path / "back.npz"), "--time", "t", "--space", "x", "--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    assert "u_xx" in capsys.readouterr().out
+    assert "was not drawn: the linear part is ill-posed" in (tmp_path / "out" / "report.html").read_text("utf-8")
+
+
+def test_fields_of_second_order_are_found_where_they_are_advised(tmp_path, capsys):
+    command = archive_of_field(tmp_path / "waves.npz", "klein_gordon", 0.01)
+    assert main(command) == 0
+    printed = capsys.readouterr()
+    assert "try --second-order" in printed.err
+    assert "--second-order" in printed.out
+    assert "--inputs" not in printed.out
+    assert main([*command, "--second-order"]) == 0
+    assert "(u)_tt = " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("kind", ["nc", "zarr"])
 def test_fields_from_xarray_files(tmp_path, kind):
     xarray = pytest.importorskip("xarray")

@@ -692,3 +692,14 @@ def test_times_in_messages_are_dates_where_those_of_the_data_were():
     assert clock.dated(told) == dated
     assert Clock("h").dated(told) == told
     assert Clock("h", "2024-01-01T00:00:00+00:00").dated(["at t = 1."]) == ["at 2024-01-01T01:00:00+00:00."]
+
+
+@pytest.mark.parametrize(("n", "rows", "smooth", "said"), [(40, 200, True, 1), (40, 60, False, 1), (40, 200, False, 0)])
+def test_many_states_and_points_of_a_field_are_told(n, rows, smooth, said):
+    """Sums of three waves, at the points in their order or in none."""
+    rng, t, x = np.random.default_rng(1), np.linspace(0, 4, rows), np.linspace(0, 10, n)
+    u = sum(np.sin(k * (x - t[:, None]) + k**2) for k in (0.5, 1.0, 1.7)) + 0.05 * rng.normal(size=(rows, n))
+    u = u if smooth else u[:, rng.permutation(n)]
+    told = said_of_states([plain(t, u)], [f"u{i}" for i in range(n)])
+    asked = "points of a field" if smooth else "so many states"
+    assert [asked in text for text in told] == [True] * said

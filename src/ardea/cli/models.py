@@ -269,8 +269,8 @@ def discovered(options: argparse.Namespace) -> Found:
     if options.degree is not None:
         library = Polynomials(options.degree) if series.space is None else FieldTerms(powers=options.degree)
         _require_room(series, library, order)
-    if series.space is not None and (options.map or options.second_order or options.form not in (None, "weak")):
-        raise Failure("Fields are found in weak form and continuous time: leave out --form, --map and --second-order.")
+    if series.space is not None and (options.map or options.form not in (None, "weak")):
+        raise Failure("Fields are found in weak form and continuous time: leave out --form and --map.")
     working(f"Searching: {series.described()}")
     noise = {"noise" if isinstance(options.noise, str) else "noise_std": options.noise}
     model = Discovery(
@@ -335,7 +335,7 @@ def _text(found: Found, series: Series, options: argparse.Namespace) -> list[str
         f"{size}, {chosen}; ± is half the {100 * options.level:g} % interval.",
         f"Noise seen by the equations{grown}: {noise}.",
         *_process_noise(model),
-        *_what_may_help(model, options, _switches(series)),
+        *_what_may_help(model, series, options),
     ]
 
 
@@ -348,20 +348,23 @@ def _switches(series: Series) -> list[str]:
     return [name for name, column in pairs if np.isin(column[~np.isnan(column)], (0, 1)).all()]
 
 
-def _what_may_help(model: Any, options: argparse.Namespace, switches: Sequence[str]) -> list[str]:
+def _what_may_help(model: Any, series: Series, options: argparse.Namespace) -> list[str]:
     """Return what was tried where no candidates fit, and what to try next; for few rows, how to make more of them."""
     told, doubted = [], any("explain misfit" in one for one in model.warnings_)
     if doubted:
         degree = "" if options.degree is None else f" (--degree {options.degree})"
-        powers = tuple(f"{written}^" for name in switches for written in (name, f"({name})"))
+        powers = tuple(f"{written}^" for name in _switches(series) for written in (name, f"({name})"))
         tried = [name for name in model.get_feature_names() if not any(power in name for power in powers)]
         told.append(f"Tried, and not enough{degree}: {shortened(tried, MOST_TRIED)}.")
+        field = series.space is not None
         hints = {
-            "what acts from outside (--inputs A,B)": options.inputs,
-            "x'' where only positions were measured (--second-order)": options.second_order or options.map,
-            "a higher --degree": (options.degree or 0) > USUAL_DEGREE,
+            "what acts from outside (--inputs A,B)": options.inputs or field,
+            "x'' where only positions were measured (--second-order)": options.second_order or options.map or field,
+            "u_tt, as of waves (--second-order)": options.second_order or not field,
+            "a higher --degree": (options.degree or 0) > USUAL_DEGREE or (field and options.degree is None),
             "fewer or other --states": False,
-            "in Python sines, fractions and functions of your own (docs/constants)": False,
+            "in Python sines, fractions and functions of your own (docs/constants)": field,
+            "in Python products of derivatives, functions of your own and known fields (docs/fields)": not field,
         }
         told.append(f"What may help: {'; '.join(hint for hint, done in hints.items() if not done)}.")
     if model.rows_used_ is not None and model.rows_used_ < FEW_ROWS:

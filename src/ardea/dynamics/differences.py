@@ -379,9 +379,12 @@ class TensorSplines:
 
     def derivative(self, coefficients: Array, orders: Sequence[int], factors: Sequence[int] | None = None) -> Array:
         """Return a space derivative, at every d-th point where factors are given."""
+        return on_axes(self.bases(orders, factors), coefficients)
+
+    def bases(self, orders: Sequence[int], factors: Sequence[int] | None = None) -> list[Array]:
+        """Return the matrix of every axis that makes values of a space derivative out of coefficients."""
         bases = [smoother.derivative_basis(order) for smoother, order in zip(self.smoothers, (*orders, 0), strict=True)]
-        thinned = bases if factors is None else [basis[::d] for basis, d in zip(bases, factors, strict=True)]
-        return on_axes(thinned, coefficients)
+        return bases if factors is None else [basis[::d] for basis, d in zip(bases, factors, strict=True)]
 
     def thinned(self, factors: Sequence[int]) -> TensorSplines:
         """Return splines at every d-th point: at most as many as here, and as those points carry."""

@@ -3,7 +3,9 @@
 1. *Smooth.* Least-squares splines along every axis give û and the noise level s of every field.
 2. *Windows.* Test functions φ on a lattice of centres; the business of `windows`.
 3. *Columns* ⟨φ, θ_i(û)⟩ and target y = −⟨ψ, û_g⟩, ψ = (−1)^(m+1) ∂_t^m φ, by parts (`field_terms`). All come
-   from the same û, for which integration by parts is an identity, so no term is favoured by how it is written.
+   from the same û, for which integration by parts is an identity, so no term is favoured by how it is written. Noise
+   in û adds its covariance to the mean of products, its variance in u_x to u_x²: `Jets` take it out. In û_c of 5. it
+   is that of e less that of ê.
 4. *Noise.* To first order an error e of the fields changes a row, y − Σ ξ_i column_i, by Σ_f ⟨w_f, e_f⟩ with
    w_f = −Σ_j A_fj ∂^j φ, less ψ for the equation's own field. What is left in û of white noise is its projection P
    on the splines, so the rows' noise has covariance C = Σ_f s_f² W_f P_f W_fᵀ = RRᵀ.
@@ -129,7 +131,7 @@ class FieldRun:
         self._forms = [{} if term is None else weak_form(term, len(data.space)) for term in terms]
         self._weights = [{} if term is None else noise_weights(term) for term in terms]
         self._plain, self._scale = (0,) * len(data.space), float(np.sqrt(prod(data.factors)))
-        jets = Jets(data.sampled, data.variance)
+        jets = Jets(data.sampled, data.covariance)
         self._columns = columns_of(data.windows, self._forms, jets)
         in_time = data.windows.tested_in_time(jets(Jet(field, self._plain)), order)
         self._target = (-1) ** order * data.windows.tested_in_space(in_time, self._plain)
@@ -141,7 +143,8 @@ class FieldRun:
     @cached_property
     def _thinned_jets(self) -> Jets:
         """The derivatives of û on the thinned grid."""
-        return Jets(partial(self.data.derivative, factors=self.data.factors))
+        data = self.data
+        return Jets(partial(data.derivative, factors=data.factors), partial(data.covariance, factors=data.factors))
 
     @cached_property
     def _thinned_columns(self) -> Array:
@@ -180,7 +183,7 @@ class FieldRun:
         """Return A of some terms, z, R, and the weights of the noise in every field, at a fit and its errors here."""
         data, chosen = self.data, list(terms)
         jets = self._thinned_jets.minus({i: partial(data.errors[i].derivative, own) for i, own in errors.items()})
-        weights = self._noise_weights(fit, jets)
+        weights = self._noise_weights(fit, Jets(jets))  # errors act on what is there, noise included
         factor = self._factor(weights)
         columns, target = self._columns[:, chosen], self._target
         if errors:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import combinations_with_replacement, product
 from math import comb, prod
 from numbers import Integral
@@ -233,22 +233,24 @@ def _exponents(n: int, total: int) -> list[tuple[int, ...]]:
 
 
 class Jets:
-    """Derivatives of fields on a grid, and products of their powers, each computed once.
+    """Derivatives of fields on a grid, and products of their powers, each power computed once.
 
-    Where a field is given with its noise, of variance s² = variance(jet), powers are those whose mean is that of the
-    field without it (Hermite): H_p = u H_{p−1} − (p − 1) s² H_{p−2}.
+    Where they have noise of covariance c(v, w) = covariance(v, w), products are those whose mean is that of the product
+    without it (Hermite): H(wM) = w H(M) − Σ_v c(w, v) H(∂M/∂v), such as u_x² − c(u_x, u_x). Functions stay as they are.
     """
 
-    def __init__(self, jet: Callable[[Jet], Array], variance: Callable[[Jet], float] | None = None) -> None:
-        self._jet, self._variance = jet, variance
+    def __init__(
+        self, jet: Callable[[Jet], Array], covariance: Callable[[Jet, Jet], Array | float] | None = None
+    ) -> None:
+        self._jet, self._covariance = jet, covariance
+        self._noises: dict[tuple[Jet, Jet], Array | float] = {}
         self._values: dict[tuple[Any, int], Array] = {}
 
     def __call__(self, jet: Jet | FunctionOfFields, power: int = 1) -> Array:
         """Return a power of a jet or of a function."""
         if (jet, power) not in self._values:
             values = self._first(jet) if power == 1 else self(jet, power - 1) * self(jet)
-            noise = self._variance(jet) if self._variance and power > 1 and isinstance(jet, Jet) else 0.0
-            if noise:
+            if power > 1 and np.any(noise := self._noise(jet, jet)):
                 values = values - (power - 1) * noise * (self(jet, power - 2) if power > 2 else 1.0)
             self._values[jet, power] = values
         return self._values[jet, power]
@@ -258,14 +260,44 @@ class Jets:
 
     def monomial(self, monomial: FieldTerm) -> Array | float:
         """Return a product of powers of jets; 1 for the empty one."""
+        if self._covariance and len(monomial.factors) > 1:
+            return self._unbiased(monomial, {})
         total: Array | float = 1.0
         for jet, power in monomial.factors:
             total = self(jet, power) * total
         return total
 
+    def _unbiased(self, monomial: FieldTerm, known: dict[FieldTerm, Array | float]) -> Array | float:
+        """Return a product of noisy jets; its factors, products of several jets too, are known once computed."""
+        if len(monomial.factors) < 2:
+            return self.monomial(monomial)
+        if monomial not in known:
+            jet, rest = monomial.factors[0][0], monomial.without_one(0)
+            known[monomial] = self(jet) * self._unbiased(rest, known)
+            for place, (other, power) in enumerate(rest.factors):
+                if np.any(noise := self._noise(jet, other)):
+                    known[monomial] -= power * noise * self._unbiased(rest.without_one(place), known)
+        return known[monomial]
+
+    def _noise(self, one: Jet | FunctionOfFields, other: Jet | FunctionOfFields) -> Array | float:
+        if not (self._covariance and isinstance(one, Jet) and isinstance(other, Jet)):
+            return 0.0
+        if (one, other) not in self._noises:
+            self._noises[one, other] = self._covariance(one, other)
+        return self._noises[one, other]
+
     def minus(self, errors: Mapping[int, Callable[[Orders], Array]]) -> Jets:
-        """Return the jets of fields less some errors, given by field as their derivatives."""
-        return Jets(lambda jet: self(jet) - errors[jet.field](jet.orders) if jet.field in errors else self(jet))
+        """Return the jets of fields less some errors, given by field as their derivatives: these are noise no more."""
+        error = cache(lambda jet: errors[jet.field](jet.orders))
+
+        def left(one: Jet, other: Jet) -> Array | float:
+            found = np.mean(error(one) * error(other)) if {one.field, other.field} <= set(errors) else 0.0
+            return self._noise(one, other) - float(found)
+
+        def less(jet: Jet) -> Array:
+            return self(jet) - error(jet) if jet.field in errors else self(jet)
+
+        return Jets(less, left if self._covariance else None)
 
     def total(self, polynomial: Mapping[FieldTerm, float]) -> Array | float:
         """Return a sum of monomials with their coefficients."""

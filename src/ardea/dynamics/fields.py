@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
 from ardea.core.problem import Array
-from ardea.dynamics.differences import SPLINE_CAP, SPLINE_DEGREE, SmoothedField, TensorSplines, along_axis
+from ardea.dynamics.differences import SPLINE_CAP, SPLINE_DEGREE, SmoothedField, TensorSplines, along_axis, outer
 from ardea.dynamics.field_gaps import filled
 from ardea.dynamics.readings import copied
 from ardea.dynamics.series import Clock, as_numbers
@@ -94,7 +94,6 @@ class Fields:
     """Fields on a grid: checked, smoothed, with test functions; shared by the equations of all fields.
 
     Axes whose points are uneven get an even grid of as many points, on which the splines are evaluated.
-
     `values` has shape (n_x, …, n_t) for one field, or a last axis of fields. Fields in `known` follow; they have no
     noise, and their shape may lack the time axis. NaN are gaps. Per field, `noise`, `left`, `reach` and `excitation`
     are the standard deviation s of its noise, that of samples without gaps with which û would be as noisy, the largest
@@ -231,9 +230,14 @@ class Fields:
         """Return a derivative on the grid, the samples themselves instead of û where û does not follow them."""
         return self.rough[jet.field] if self._is_raw(jet) else self.derivative(jet)
 
-    def variance(self, jet: Jet) -> float:
-        """Return the variance of the noise that `sampled` has."""
-        return float(self.noise[jet.field]) ** 2 if self._is_raw(jet) else 0.0
+    def covariance(self, one: Jet, other: Jet, factors: Sequence[int] | None = None) -> Array | float:
+        """Return the covariance of the noise that `sampled` has in two jets; that of `derivative` where it thins."""
+        raw = factors is None and one == other and self._is_raw(one)
+        if raw or one.field != other.field:
+            return raw * float(self.noise[one.field]) ** 2
+        splines = self.splines[one.field]
+        pairs = zip(splines.bases(one.orders, factors), splines.bases(other.orders, factors), strict=True)
+        return float(self.left[one.field]) ** 2 * outer([np.einsum("ik,ik->i", *pair) for pair in pairs])
 
     def _is_raw(self, jet: Jet) -> bool:
         return jet.field in self.rough and not any(jet.orders)

@@ -38,6 +38,9 @@ FEWEST_SHARED, SHARE_SHARED = 6, 0.5
 FEWEST_TWICE, FINE = 2, 0.9
 # An input that switches over a step of more than this many median steps may have switched anywhere (a convention).
 LONG_STEP = 4.0
+# States are many where there are fewer rows than so many for each. They look like points of a field where at least so
+# many change by so little from one to the next, in units of two that have nothing in common (conventions).
+ROWS_PER_STATE, FEWEST_POINTS, SMOOTH = 2, 13, 0.1
 # Where steps are even, up to this ratio of their upper quartile to their median, one lost row shows (conventions).
 EVEN, LOST_ROW = 1.2, 1.5
 
@@ -148,6 +151,7 @@ def said_of_states(series: Sequence[Series], names: Sequence[str]) -> Iterator[s
     """Yield what is to be warned of readings that are held, rounded coarsely, cut off, stuck, or come twice."""
     states = Readings.of(series, names)[: series[0].x.shape[1]]
     yield from _given_twice(series)
+    yield from _many(series)
     yield from _sums(series, names)
     yield from list(_repeated(series)) or _filled_in(states)
     for state in states:
@@ -161,6 +165,28 @@ def said_of_states(series: Sequence[Series], names: Sequence[str]) -> Iterator[s
             )
         elif not state.no_reading:
             yield from _cut_off(state)
+
+
+def _many(series: Sequence[Series]) -> Iterator[str]:
+    """Yield what is to be warned of states that are many for their rows, or look like the points of a field."""
+    every = np.concatenate([one.x for one in series])
+    every = every[np.all(np.isfinite(every), axis=1)]
+    rows, n = every.shape
+    if n < FEWEST_POINTS:
+        return
+    moves = every - every.mean(axis=0)
+    moves -= moves.mean(axis=1, keepdims=True)
+    if np.mean(np.diff(moves, axis=1) ** 2) < SMOOTH * 2 * np.mean(moves**2):
+        yield (
+            f"The {n} states change little from one to the next, as the points of a field do. If they are one, give it "
+            "as a field, with the coordinates x of its points: fit(u, t, space=(x,)), u of shape (points, times); on "
+            "the command line an .npz file of u, x and the times, and --space x"
+        )
+    if rows < ROWS_PER_STATE * n:
+        yield (
+            f"There are {n} states and {rows} rows: so many states cannot be told apart by so few rows, and terms may "
+            "be found by chance. Take fewer states or more rows"
+        )
 
 
 def _given_twice(series: Sequence[Series]) -> Iterator[str]:

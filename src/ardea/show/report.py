@@ -346,16 +346,21 @@ def _certificate(model: Any) -> str:
 
 
 def _drawn(drawings: Iterable[Drawing]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return figures with their captions, and what drawing them warned of."""
+    """Return figures with their captions, what drawing them warned of, and why some were not: a run may be refused."""
+    drawn, refused = list[tuple[str, str]](), list[str]()
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        drawn = [(svg(draw, name, caption), caption) for name, caption, draw in drawings]
+        for name, caption, draw in drawings:
+            try:
+                drawn.append((svg(draw, name, caption), caption))
+            except ValueError as error:
+                refused.append(f"The picture “{name}” was not drawn: {error}.".replace("..", "."))
     widths = [float([*re.findall(r' width="([0-9.]+)pt"', one), 0][0]) for one, _ in drawn]
     figures = [
         {"svg": one, "caption": told, "wide": points > FITS_A_PHONE, "width": round(PIXELS * points)}
         for (one, told), points in zip(drawn, widths, strict=True)
     ]
-    return figures, unique(str(one.message) for one in warned)
+    return figures, [*refused, *unique(str(one.message) for one in warned)]
 
 
 # Terms as rows of a table, drawings, and the templates that hold them
