@@ -170,18 +170,17 @@ cdef class Steps:
 
     def posterior_parts(self):
         """Return active columns, √γ, σ², Cholesky factor, w, residual, rss and log-determinant of the last certificate."""
-        cdef int k = self.here.k
-        residual = np.array(<double[:self.r]> self.here.residual)
-        parts = np.empty(0, dtype=np.intp), np.empty(0), self.noise, np.empty((0, 0)), np.empty(0)
-        if k:
-            parts = (
-                np.array(<int[:k]> self.here.active, dtype=np.intp),
-                np.array(<double[:k]> self.here.root),
-                self.noise,
-                np.tril(np.array(<double[:k, :k]> self.here.triangle).T),
-                np.array(<double[:k]> self.here.w),
-            )
-        return *parts, residual, self.here.rss, self.here.log_determinant
+        cdef int i, j, k = self.here.k
+        active, root, w, triangle = np.empty(k, dtype=np.intp), np.empty(k), np.empty(k), np.zeros((k, k), order="F")
+        residual = np.empty(self.r)
+        cdef Py_ssize_t[::1] places = active
+        cdef double[::1] roots = root, means = w, left = residual
+        cdef double[::1, :] lower = triangle
+        memcpy(&left[0], self.here.residual, self.r * sizeof(double))
+        for i in range(k):
+            places[i], roots[i], means[i] = self.here.active[i], self.here.root[i], self.here.w[i]
+            memcpy(&lower[i, i], self.here.triangle + at(k, i, i), (k - i) * sizeof(double))
+        return active, root, self.noise, triangle, w, residual, self.here.rss, self.here.log_determinant
 
 
 cdef _needs_twin(int outcome):

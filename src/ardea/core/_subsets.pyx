@@ -188,6 +188,35 @@ def leaving(double[:, ::1] rows, const double[::1] loads):
     return order, added
 
 
+def eliminated(double[::1] mean, double[:, ::1] covariance, const double[::1] threshold, bint every):
+    """Return which columns go and what each costs (`_eliminated` of `methods.thresholds`); mean and Σ are used up."""
+    cdef Py_ssize_t k = mean.shape[0], n, i, j, best
+    cdef double share, most
+    order, statistic = np.empty(k, dtype=np.intp), np.full(k, np.inf)
+    cdef Py_ssize_t[::1] gone = order
+    cdef double[::1] cost = statistic
+    cdef char[::1] alive = np.ones(k, dtype=np.int8)
+    with nogil:
+        for n in range(k + 1):
+            best, most = -1, -INFINITY
+            for i in range(k):
+                if not alive[i]:
+                    continue
+                cost[i] = 0.5 * (mean[i] * mean[i]) / covariance[i, i] if covariance[i, i] > 0 else INFINITY
+                if covariance[i, i] > 0 and threshold[i] - cost[i] > most:
+                    best, most = i, threshold[i] - cost[i]
+            if best < 0 or not (every or threshold[best] > cost[best]):
+                break
+            gone[n], alive[best] = best, False
+            for i in range(k):
+                if alive[i]:
+                    share = covariance[i, best] / covariance[best, best]
+                    mean[i] -= share * mean[best]
+                    for j in range(k):
+                        covariance[i, j] -= share * covariance[best, j]
+    return order[:n], statistic
+
+
 def longer(
     const double[:, ::1] gram,
     const double[::1] correlations,

@@ -34,6 +34,7 @@ from ardea.core.problem import (
     FlatRows,
     Problem,
     power_of_two,
+    triangle,
 )
 
 # No d×d matrix above this number of columns.
@@ -341,13 +342,6 @@ def n_distinct(digests: NDArray[np.int64] | None) -> float:
 def merged_ranges(one: Array, other: Array) -> Array:
     """Return the ranges of the rows of both."""
     return np.stack([np.minimum(one[0], other[0]), np.maximum(one[1], other[1])])
-
-
-def triangle(rows: Array) -> Array:
-    """Return the upper triangle of a QR factorisation."""
-    width = rows.shape[1]
-    packed, *_ = linalg.lapack.dgeqrf(rows, lwork=64 * width)
-    return np.triu(packed[:width])
 
 
 def shortened(rows: Array) -> Array:

@@ -281,10 +281,9 @@ def _iterated(setting: Setting, steps: Any, started: bool, max_iter: int, tol: f
 def _initial_delta(setting: Setting, start: Any) -> Array:
     given = start is not None and setting.problem.total > 0
     delta = start / setting.inflation if given else np.zeros(setting.problem.n_columns)
-    if not given and setting.prior.convex is None:
-        return delta
     lower, upper = setting.prior.bounds
-    return np.where(setting.problem.square_norms > 0, np.minimum(np.maximum(delta, lower), upper), 0.0)
+    within = delta if setting.prior.convex is None else np.minimum(np.maximum(delta, lower), upper)
+    return np.where(setting.problem.square_norms > 0, within, 0.0)
 
 
 def at_floor(setting: Setting, noise: float) -> bool:

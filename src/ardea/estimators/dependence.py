@@ -231,8 +231,8 @@ def _look(rows: CheckedRows, equation: Equation, target: int) -> Any:
     if compiled is None or numpy_is_asked_for() or rows.ranges is None:
         return None
     index, columns = _looked_at(rows, support := np.asarray(equation.kept.support, dtype=np.intp))
-    few = columns[:, :FIRST_COLUMNS]
-    if _enough(digests(few, odd_numbers(few.shape[1]))):  # rows may be replicates; few columns mostly say no
+    few = columns[:, :FIRST_COLUMNS]  # rows may be replicates; one column, or a few, mostly say no
+    if _enough(few[:, 0]) and _enough(digests(few, odd_numbers(few.shape[1]))):
         return None
     y, rate = rows.Y[:MOST_TESTED_ROWS, target], rate_for(DEFAULT_FALSE_TERMS, rows.n_columns)
     some = index.size < rows.n_columns
