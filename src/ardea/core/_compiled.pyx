@@ -15,7 +15,7 @@ from libc.math cimport INFINITY, exp, fabs, isfinite, log, sqrt
 from libc.stdlib cimport qsort
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dsyrk, dtrsm
-from scipy.linalg.cython_lapack cimport dpotrf, dpotri, dpotrs, dsyev
+from scipy.linalg.cython_lapack cimport dpotrf, dpotri, dpotrs, dsyev, dtrcon
 
 cdef double EPS = 2.220446049250313e-16
 cdef double TINY = 2.2250738585072014e-308
@@ -69,6 +69,7 @@ cdef class Steps:
     cdef list _arrays
 
     def __init__(self, setting, double[::1] lam, double[::1] eta, bint over_noise, double[::1] delta, double noise):
+        """`lam` and `eta` are None where there is no prior."""
         cdef int j
         problem, rule = setting.problem, setting.noise_rule
         cdef double[::1, :] A = problem.columns.matrix
@@ -79,7 +80,9 @@ cdef class Steps:
         self._arrays = [A, b, rho, correlation0, alpha, lam, eta, noise_scale]
         self.r, self.d = A.shape[0], A.shape[1]
         self.A, self.b, self.rho, self.correlation0 = &A[0, 0], &b[0], &rho[0], &correlation0[0]
-        self.alpha, self.lam, self.eta, self.noise_scale = &alpha[0], &lam[0], &eta[0], &noise_scale[0]
+        self.alpha, self.noise_scale = &alpha[0], &noise_scale[0]
+        if lam is not None:
+            self.lam, self.eta = &lam[0], &eta[0]
         self.rest, self.rows, self.total = problem.rest, problem.n_rows, problem.total
         self.learned, self.floor = rule.learned, rule.floor(problem) if rule.learned else 0.0
         self.over_noise, self.has_cost, self.noise = over_noise, setting.has_cost, noise
@@ -87,7 +90,7 @@ cdef class Steps:
         for j in range(self.d):
             self.uniform = self.uniform and self.alpha[j] == self.alpha[0]
             self.rescaled = self.rescaled or self.noise_scale[j] != 1.0
-            self.has_prior = self.has_prior or self.lam[j] != 0.0
+            self.has_prior = self.has_prior or (lam is not None and self.lam[j] != 0.0)
         self.capacity = min(self.d, self.r + 2 if self.r <= MOST_ROOM else max(MOST_ROOM, self.r // 2))
         self.pool_capacity = min(self.d, 2 * self.capacity + 128)
         self._allocate()
@@ -167,6 +170,20 @@ cdef class Steps:
     def variances(self):
         """Return δ."""
         return np.array(<double[:self.d]> self.delta)
+
+    def condition(self):
+        """Return an estimate of the condition number of B scaled to unit diagonal (`evidence.scaled_condition`)."""
+        cdef int i, j, info = 0, k = self.here.k
+        cdef double size, reciprocal = 1.0
+        for i in range(k):
+            size = 0.0
+            for j in range(i + 1):
+                size += self.here.triangle[at(k, j, i)] ** 2
+            for j in range(i + 1):
+                self.matrix[at(k, j, i)] = self.here.triangle[at(k, j, i)] / sqrt(size)
+        if k:
+            dtrcon("1", "L", "N", &k, self.matrix, &k, &reciprocal, self.work, <int*> self.vector1, &info)
+        return 1 / max(reciprocal * reciprocal, TINY)
 
     def posterior_parts(self):
         """Return active columns, √γ, σ², Cholesky factor, w, residual, rss and log-determinant of the last certificate."""

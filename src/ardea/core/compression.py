@@ -188,7 +188,7 @@ def pose_dense(
         part = slice(start, start + width)
         block = np.array(theta[:, part], dtype=np.float64, order="C")  # one layout, so that sums run in one order
         loadings[:, part] = flat.unload @ block
-        coarse = power_of_two(np.maximum(block.max(axis=0, initial=0.0), -block.min(axis=0, initial=0.0)))
+        coarse = power_of_two(np.abs(block).max(axis=0, initial=0.0))
         block /= coarse
         raw = np.einsum("ij,ij->j", block, block)
         block = flat.projected(block)

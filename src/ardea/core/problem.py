@@ -39,8 +39,8 @@ DEPENDENT = 1e-12
 
 def power_of_two(size: Array) -> Array:
     """Return the power of two just above each size (1 for zero): dividing by it is exact."""
-    _, exponent = np.frexp(size)
-    return np.where(size > 0, np.ldexp(1.0, exponent), 1.0)
+    power: Array = np.ldexp(1.0, np.frexp(size)[1])
+    return power
 
 
 class Columns(Protocol):

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ardea.core.evidence import Posterior, Setting, posterior, slopes_and_scores
+from ardea.core.evidence import Posterior, Setting, posterior, scaled_condition, slopes_and_scores
 from ardea.core.lasso import penalised_step, weighted_lasso
 from ardea.core.lazy import cached_property
 from ardea.core.problem import EPS, TINY, Array
@@ -276,6 +276,10 @@ class NumpySteps:
     def variances(self) -> Array:
         """Return δ."""
         return self.state.delta
+
+    def condition(self) -> float:
+        """Return how ill-conditioned the posterior of the last certificate is."""
+        return scaled_condition(self.state.post.triangle)
 
     def posterior_parts(self) -> tuple[Any, ...]:
         """Return what makes the posterior of the last certificate."""

@@ -304,7 +304,7 @@ def _sizes_advice(rows: CheckedRows, kind: RowKind, sample: Sample, equation: Eq
 def _on_few_rows(rows: CheckedRows, equation: Equation, target: int) -> list[Advice]:
     """Return what to tell of terms that were chosen because of a few rows far out."""
     support = np.asarray(equation.kept.support, dtype=np.intp)
-    chosen = np.flatnonzero(np.isin(support, equation.kept.active))
+    chosen = np.searchsorted(support, equation.kept.active)  # both are in order
     if rows.weight is not None or not chosen.size or isinstance(rows.X, Operator):
         return []
     constant = np.ones(len(rows.Y)) if rows.constant is None else rows.constant
