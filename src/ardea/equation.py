@@ -183,7 +183,7 @@ def kept_terms(
     part, chosen = problem, active
     if problem.columns.shape[0] * k > SMALL_BLOCK:
         part, chosen = problem.restrict(active), np.arange(k)
-    kept = KeptTerms(
+    return KeptTerms(
         active=active,
         problem=replace(part, columns=DenseColumns(part.columns.take(chosen))),
         prior_variance=fit.gamma[active],
@@ -196,8 +196,6 @@ def kept_terms(
         rate=rate,
         log_volume=coordinates.log_volume,
     )
-    vars(kept)["_solved"] = replace(fit.posterior, active=np.arange(k))
-    return kept
 
 
 @dataclass(frozen=True, eq=False)
