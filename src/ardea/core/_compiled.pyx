@@ -171,33 +171,38 @@ cdef class Steps:
         """Return δ."""
         return np.array(<double[:self.d]> self.delta)
 
-    def condition(self):
-        """Return an estimate of the condition number of B scaled to unit diagonal (`evidence.scaled_condition`)."""
-        cdef int i, j, info = 0, k = self.here.k
-        cdef double size, reciprocal = 1.0
-        for i in range(k):
-            size = 0.0
-            for j in range(i + 1):
-                size += self.here.triangle[at(k, j, i)] ** 2
-            for j in range(i + 1):
-                self.matrix[at(k, j, i)] = self.here.triangle[at(k, j, i)] / sqrt(size)
-        if k:
-            dtrcon("1", "L", "N", &k, self.matrix, &k, &reciprocal, self.work, <int*> self.vector1, &info)
-        return 1 / max(reciprocal * reciprocal, TINY)
-
     def posterior_parts(self):
-        """Return active columns, √γ, σ², Cholesky factor, w, residual, rss and log-determinant of the last certificate."""
-        cdef int i, j, k = self.here.k
+        """Return active columns, √γ, σ², Cholesky factor, w, residual, rss and log-determinant at γ = αδ and σ², where
+        the last certificate stands, and an estimate of the condition number of B scaled to unit diagonal."""
+        cdef int i, j, k, outcome = 0, inflated = 0
+        cdef double size, reciprocal = 1.0
+        cdef Post* post = &self.here
+        for j in range(self.d):
+            inflated = inflated or self.alpha[j] != 1.0
+        if inflated:
+            post = &self.rule_post
+            outcome = posterior(self, post, self.delta, self.alpha, self.noise)
+        _needs_twin(outcome)
+        k = post.k
         active, root, w, triangle = np.empty(k, dtype=np.intp), np.empty(k), np.empty(k), np.zeros((k, k), order="F")
         residual = np.empty(self.r)
         cdef Py_ssize_t[::1] places = active
         cdef double[::1] roots = root, means = w, left = residual
         cdef double[::1, :] lower = triangle
-        memcpy(&left[0], self.here.residual, self.r * sizeof(double))
+        memcpy(&left[0], post.residual, self.r * sizeof(double))
         for i in range(k):
-            places[i], roots[i], means[i] = self.here.active[i], self.here.root[i], self.here.w[i]
-            memcpy(&lower[i, i], self.here.triangle + at(k, i, i), (k - i) * sizeof(double))
-        return active, root, self.noise, triangle, w, residual, self.here.rss, self.here.log_determinant
+            places[i], roots[i], means[i] = post.active[i], post.root[i], post.w[i]
+            memcpy(&lower[i, i], post.triangle + at(k, i, i), (k - i) * sizeof(double))
+        for i in range(k):
+            size = 0.0
+            for j in range(i + 1):
+                size += lower[i, j] * lower[i, j]
+            for j in range(i + 1):
+                self.matrix[at(k, j, i)] = lower[i, j] / sqrt(size)
+        if k:
+            dtrcon("1", "L", "N", &k, self.matrix, &k, &reciprocal, self.work, <int*> self.vector1, &i)
+        parts = active, root, self.noise, triangle, w, residual, post.rss, post.log_determinant
+        return *parts, 1 / max(reciprocal * reciprocal, TINY)
 
 
 cdef _needs_twin(int outcome):

@@ -376,7 +376,8 @@ class Rows:
         use each before the next.
         """
         m, size = self.X.shape[0], max(least_rows, BLOCK_BYTES // (8 * self.width))
-        memory = np.zeros((min(size, m), self.width + zeros))
+        memory = np.empty((min(size, m), self.width + zeros))
+        memory[:, self.width :] = 0.0
         for start in range(0, m, size):
             block = memory[: min(size, m - start)]
             self.weighted(slice(start, start + size), self.shift, block[:, : self.width])

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ardea.core.evidence import Flat, Posterior, Setting, posterior, sharpened
+from ardea.core.evidence import Flat, Posterior, Setting, sharpened
 from ardea.core.lazy import compiled_module, numpy_is_asked_for
 from ardea.core.problem import Array, DenseColumns, Index
 from ardea.core.reweighted import NumpySteps, State
@@ -272,10 +272,8 @@ def _iterated(setting: Setting, steps: Any, started: bool, max_iter: int, tol: f
             settled = steps.majorise() and not due
             since += 1
     gamma = setting.inflation * steps.variances()
-    if setting.plain:
-        post = sharpened(setting.problem, Posterior(*steps.posterior_parts()), steps.condition())
-    else:
-        post = sharpened(setting.problem, posterior(setting.problem, gamma, noise))
+    *parts, condition = steps.posterior_parts()
+    post = sharpened(setting.problem, Posterior(*parts), condition)
     costs, noises, terms = (np.array(column) for column in zip(*history, strict=True))
     return Fit(gamma, noise, post, kkt_gap, n_iter, status, Trace(costs, noises, terms))
 

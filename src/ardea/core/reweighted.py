@@ -277,13 +277,12 @@ class NumpySteps:
         """Return δ."""
         return self.state.delta
 
-    def condition(self) -> float:
-        """Return how ill-conditioned the posterior of the last certificate is."""
-        return scaled_condition(self.state.post.triangle)
-
     def posterior_parts(self) -> tuple[Any, ...]:
-        """Return what makes the posterior of the last certificate."""
-        return tuple(getattr(self.state.post, part.name) for part in fields(Posterior))
+        """Return what makes the posterior at γ = αδ and σ², where the last certificate stands, and its condition."""
+        here, setting = self.state, self.state.setting
+        gamma = setting.inflation * here.delta
+        post = here.post if setting.plain else posterior(setting.problem, gamma, here.noise)
+        return *(getattr(post, part.name) for part in fields(Posterior)), scaled_condition(post.triangle)
 
 
 def _settled(before: State, after: State) -> bool:
