@@ -8,7 +8,7 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs, frexp, ldexp, sqrt
 from libc.string cimport memcpy
-from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dtrmm
+from scipy.linalg.cython_blas cimport ddot, dgemm, dgemv, dtrmm
 from scipy.linalg.cython_lapack cimport dgeqrf, dorgqr, dormqr, dtrtri
 
 cdef int ONE = 1
@@ -226,9 +226,10 @@ def normalised(const double[:, :] rows, const double[:, :] outside, const double
             if p:
                 for times in range(2):  # once leaves rounding error of the size of what was removed
                     for l in range(p):
-                        along[l] = -ddot(&m, &basis[0, l], &ONE, own, &ONE)
+                        along[l] = ddot(&m, &basis[0, l], &ONE, own, &ONE)
                     for l in range(p):
-                        daxpy(&m, &along[l], &basis[0, l], &ONE, own, &ONE)
+                        for i in range(m):
+                            own[i] -= along[l] * basis[i, l]
                 left = ddot(&m, own, &ONE, own, &ONE)
             fine = power_of_two(sqrt(left + rest[j])) if left + rest[j] > share * share * (raw + rest[j]) else INFINITY
             for i in range(m):
