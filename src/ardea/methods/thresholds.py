@@ -26,9 +26,11 @@ from scipy import special
 
 from ardea import rates
 from ardea.core.evidence import NoiseRule, Posterior, posterior
+from ardea.core.lazy import compiled_module, numpy_is_asked_for
 from ardea.core.loop import Fit, Status, worst
 from ardea.core.problem import Array, Index, Problem
-from ardea.core.subsets import loops
+
+compiled = compiled_module("core._subsets")
 
 # Of columns screened at a higher rate the orders of up to so many are counted: more would only cost true terms
 # (measured). A convention: the share of the false terms asked for that groups of any size may add.
@@ -196,8 +198,9 @@ def _eliminated(mean: Array, covariance: Array, threshold: Array, *, every: bool
 
     They go while they cost less than their threshold, or `every` one of them.
     """
-    if fast := loops():
-        found: tuple[Index, Array] = fast.eliminated(np.array(mean), np.array(covariance, order="C"), threshold, every)
+    if compiled is not None and not numpy_is_asked_for():
+        used_up = np.array(mean), np.array(covariance, order="C")
+        found: tuple[Index, Array] = compiled.eliminated(*used_up, threshold, every)
         return found
     order, alive = list[int](), np.ones(mean.size, dtype=bool)
     statistic, never = np.full(mean.size, np.inf), np.full(mean.size, np.inf)
