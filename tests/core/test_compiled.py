@@ -8,6 +8,8 @@ from sklearn.base import clone
 
 from ardea import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, CollapseWarning, SparseARD, show_versions
 from ardea.core import loop
+from ardea.core.compression import normalised
+from ardea.core.problem import FlatRows
 from ardea.priors import CappedLinear
 
 pytestmark = pytest.mark.skipif(loop.compiled is None, reason="installed without a compiler")
@@ -109,3 +111,20 @@ def test_the_twin_takes_over_where_the_compiled_loop_gets_no_memory(monkeypatch)
     expected = ARD().fit(X, y).coef_
     monkeypatch.setattr(loop, "compiled", Greedy)
     np.testing.assert_allclose(ARD().fit(X, y).coef_, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("n_flat", range(3))
+def test_both_ways_to_normalise_columns_give_the_same_numbers(monkeypatch, n_flat):
+    rng = np.random.default_rng(n_flat)
+    flat = FlatRows(rng.normal(size=(12, n_flat)), False, range(n_flat))
+    rows = rng.normal(size=(12, 6)) * 10.0 ** np.arange(-100, 140, 40)
+    rows[:, 0] = 0.0
+    rows[:, 1] = flat.basis @ np.full(n_flat, 3.0)  # explained by the flat ones, up to rounding
+    outside, found = np.zeros((3, 6)), []
+    outside[:, 4:] = rng.normal(size=(3, 2)) * rows[0, 4:]
+    for way in ("compiled", "numpy"):
+        monkeypatch.setenv("ARDEA_LOOP", way)
+        found.append(normalised(rows, outside, flat, 1e-14))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(found[0][0].any(axis=0), [False, False, True, True, True, True])

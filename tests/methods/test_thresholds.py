@@ -152,6 +152,17 @@ def test_backward_elimination_leaves_its_arguments_alone():
     np.testing.assert_array_equal(post.covariance, covariance)
 
 
+@pytest.mark.parametrize("threshold", [0.0, 1.5, np.inf])
+def test_the_compiled_elimination_is_that_of_numpy(threshold, monkeypatch):
+    for seed in range(20):
+        post, found = correlated_posterior(seed), []
+        for loop in ("compiled", "numpy"):
+            monkeypatch.setenv("ARDEA_LOOP", loop)
+            found.append(backward_elimination(post.mean, post.covariance, np.full(6, threshold)))
+        np.testing.assert_array_equal(found[0].drop, found[1].drop)
+        np.testing.assert_allclose(found[0].statistic, found[1].statistic, rtol=1e-12)
+
+
 @pytest.mark.parametrize("search", SEARCHES)
 def test_an_infinite_threshold_drops_everything_and_zero_nothing(search):
     post = correlated_posterior(1)

@@ -15,7 +15,7 @@ from libc.math cimport INFINITY, exp, fabs, isfinite, log, sqrt
 from libc.stdlib cimport qsort
 from libc.string cimport memcpy, memset
 from scipy.linalg.cython_blas cimport daxpy, ddot, dgemm, dgemv, dsyrk, dtrsm
-from scipy.linalg.cython_lapack cimport dpotrf, dpotri, dpotrs, dsyev
+from scipy.linalg.cython_lapack cimport dpotrf, dpotri, dpotrs, dsyev, dtrcon
 
 cdef double EPS = 2.220446049250313e-16
 cdef double TINY = 2.2250738585072014e-308
@@ -69,6 +69,7 @@ cdef class Steps:
     cdef list _arrays
 
     def __init__(self, setting, double[::1] lam, double[::1] eta, bint over_noise, double[::1] delta, double noise):
+        """`lam` and `eta` are None where there is no prior."""
         cdef int j
         problem, rule = setting.problem, setting.noise_rule
         cdef double[::1, :] A = problem.columns.matrix
@@ -79,7 +80,9 @@ cdef class Steps:
         self._arrays = [A, b, rho, correlation0, alpha, lam, eta, noise_scale]
         self.r, self.d = A.shape[0], A.shape[1]
         self.A, self.b, self.rho, self.correlation0 = &A[0, 0], &b[0], &rho[0], &correlation0[0]
-        self.alpha, self.lam, self.eta, self.noise_scale = &alpha[0], &lam[0], &eta[0], &noise_scale[0]
+        self.alpha, self.noise_scale = &alpha[0], &noise_scale[0]
+        if lam is not None:
+            self.lam, self.eta = &lam[0], &eta[0]
         self.rest, self.rows, self.total = problem.rest, problem.n_rows, problem.total
         self.learned, self.floor = rule.learned, rule.floor(problem) if rule.learned else 0.0
         self.over_noise, self.has_cost, self.noise = over_noise, setting.has_cost, noise
@@ -87,7 +90,7 @@ cdef class Steps:
         for j in range(self.d):
             self.uniform = self.uniform and self.alpha[j] == self.alpha[0]
             self.rescaled = self.rescaled or self.noise_scale[j] != 1.0
-            self.has_prior = self.has_prior or self.lam[j] != 0.0
+            self.has_prior = self.has_prior or (lam is not None and self.lam[j] != 0.0)
         self.capacity = min(self.d, self.r + 2 if self.r <= MOST_ROOM else max(MOST_ROOM, self.r // 2))
         self.pool_capacity = min(self.d, 2 * self.capacity + 128)
         self._allocate()
@@ -169,19 +172,37 @@ cdef class Steps:
         return np.array(<double[:self.d]> self.delta)
 
     def posterior_parts(self):
-        """Return active columns, √γ, σ², Cholesky factor, w, residual, rss and log-determinant of the last certificate."""
-        cdef int k = self.here.k
-        residual = np.array(<double[:self.r]> self.here.residual)
-        parts = np.empty(0, dtype=np.intp), np.empty(0), self.noise, np.empty((0, 0)), np.empty(0)
+        """Return active columns, √γ, σ², Cholesky factor, w, residual, rss and log-determinant at γ = αδ and σ², where
+        the last certificate stands, and an estimate of the condition number of B scaled to unit diagonal."""
+        cdef int i, j, k, outcome = 0, inflated = 0
+        cdef double size, reciprocal = 1.0
+        cdef Post* post = &self.here
+        for j in range(self.d):
+            inflated = inflated or self.alpha[j] != 1.0
+        if inflated:
+            post = &self.rule_post
+            outcome = posterior(self, post, self.delta, self.alpha, self.noise)
+        _needs_twin(outcome)
+        k = post.k
+        active, root, w, triangle = np.empty(k, dtype=np.intp), np.empty(k), np.empty(k), np.zeros((k, k), order="F")
+        residual = np.empty(self.r)
+        cdef Py_ssize_t[::1] places = active
+        cdef double[::1] roots = root, means = w, left = residual
+        cdef double[::1, :] lower = triangle
+        memcpy(&left[0], post.residual, self.r * sizeof(double))
+        for i in range(k):
+            places[i], roots[i], means[i] = post.active[i], post.root[i], post.w[i]
+            memcpy(&lower[i, i], post.triangle + at(k, i, i), (k - i) * sizeof(double))
+        for i in range(k):
+            size = 0.0
+            for j in range(i + 1):
+                size += lower[i, j] * lower[i, j]
+            for j in range(i + 1):
+                self.matrix[at(k, j, i)] = lower[i, j] / sqrt(size)
         if k:
-            parts = (
-                np.array(<int[:k]> self.here.active, dtype=np.intp),
-                np.array(<double[:k]> self.here.root),
-                self.noise,
-                np.tril(np.array(<double[:k, :k]> self.here.triangle).T),
-                np.array(<double[:k]> self.here.w),
-            )
-        return *parts, residual, self.here.rss, self.here.log_determinant
+            dtrcon("1", "L", "N", &k, self.matrix, &k, &reciprocal, self.work, <int*> self.vector1, &i)
+        parts = active, root, self.noise, triangle, w, residual, post.rss, post.log_determinant
+        return *parts, 1 / max(reciprocal * reciprocal, TINY)
 
 
 cdef _needs_twin(int outcome):

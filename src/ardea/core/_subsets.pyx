@@ -1,9 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The loops of :mod:`ardea.core.subsets`, compiled; its NumPy twins hold the maths. Arrays of columns are column-major."""
+"""The loops of :mod:`ardea.core.subsets`, and of a few columns elsewhere, compiled; NumPy twins hold the maths.
+
+Arrays of columns are column-major.
+"""
 
 import numpy as np
 
-from libc.math cimport INFINITY, sqrt
+from libc.math cimport INFINITY, fabs, frexp, ldexp, sqrt
 from libc.string cimport memcpy
 from scipy.linalg.cython_blas cimport ddot, dgemm, dgemv, dtrmm
 from scipy.linalg.cython_lapack cimport dgeqrf, dorgqr, dormqr, dtrtri
@@ -186,6 +189,84 @@ def leaving(double[:, ::1] rows, const double[::1] loads):
                 for j in range(p):
                     rows[i, j] -= share * direction[j]
     return order, added
+
+
+cdef double power_of_two(double size) noexcept nogil:
+    """Return the power of two just above a size."""
+    cdef int exponent = 0
+    frexp(size, &exponent)
+    return ldexp(1.0, exponent)
+
+
+def normalised(const double[:, :] rows, const double[:, :] outside, const double[::1, :] basis, double share):
+    """Return columns less what flat ones explain, squares outside, and units (`normalised` of `compression`)."""
+    cdef int m = <int>rows.shape[0], d = <int>rows.shape[1], p = <int>basis.shape[1], i, j, l, times
+    cdef double largest, coarse, fine, value, raw, left
+    matrix, squares, units = np.zeros((m, d), order="F"), np.zeros(d), np.empty(d)
+    cdef double[::1, :] out = matrix
+    cdef double[::1] rest = squares, unit = units, along = np.empty(p)
+    cdef double *own
+    with nogil:
+        for j in range(d):
+            largest = 0.0
+            for i in range(m):
+                largest = max(largest, fabs(rows[i, j]))
+            for i in range(outside.shape[0]):
+                largest = max(largest, fabs(outside[i, j]))
+            coarse = max(power_of_two(largest), TINY)
+            unit[j] = coarse
+            if m:
+                own = &out[0, j]
+            for i in range(m):
+                own[i] = rows[i, j] / coarse
+            for i in range(outside.shape[0]):
+                value = outside[i, j] / coarse
+                rest[j] += value * value
+            raw = left = ddot(&m, own, &ONE, own, &ONE) if m else 0.0
+            if p:
+                for times in range(2):  # once leaves rounding error of the size of what was removed
+                    for l in range(p):
+                        along[l] = ddot(&m, &basis[0, l], &ONE, own, &ONE)
+                    for l in range(p):
+                        for i in range(m):
+                            own[i] -= along[l] * basis[i, l]
+                left = ddot(&m, own, &ONE, own, &ONE)
+            fine = power_of_two(sqrt(left + rest[j])) if left + rest[j] > share * share * (raw + rest[j]) else INFINITY
+            for i in range(m):
+                own[i] /= fine
+            rest[j] /= fine * fine
+            if fine < INFINITY:
+                unit[j] *= fine
+    return matrix, squares, units
+
+
+def eliminated(double[::1] mean, double[:, ::1] covariance, const double[::1] threshold, bint every):
+    """Return which columns go and what each costs (`_eliminated` of `methods.thresholds`); mean and Σ are used up."""
+    cdef Py_ssize_t k = mean.shape[0], n, i, j, best
+    cdef double share, most
+    order, statistic = np.empty(k, dtype=np.intp), np.full(k, np.inf)
+    cdef Py_ssize_t[::1] gone = order
+    cdef double[::1] cost = statistic
+    cdef char[::1] alive = np.ones(k, dtype=np.int8)
+    with nogil:
+        for n in range(k + 1):
+            best, most = -1, -INFINITY
+            for i in range(k):
+                if not alive[i]:
+                    continue
+                cost[i] = 0.5 * (mean[i] * mean[i]) / covariance[i, i] if covariance[i, i] > 0 else INFINITY
+                if covariance[i, i] > 0 and threshold[i] - cost[i] > most:
+                    best, most = i, threshold[i] - cost[i]
+            if best < 0 or not (every or threshold[best] > cost[best]):
+                break
+            gone[n], alive[best] = best, False
+            for i in range(k):
+                if alive[i]:
+                    share = covariance[i, best] / covariance[best, best]
+                    mean[i] -= share * mean[best]
+                    for j in range(k):
+                        covariance[i, j] -= share * covariance[best, j]
+    return order[:n], statistic
 
 
 def longer(

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from ardea.core.lazy import cached_property
+from ardea.core.lazy import cached_property, compiled_module, numpy_is_asked_for
 from ardea.core.problem import (
     EPS,
     LARGEST_SHARE,
@@ -34,7 +34,10 @@ from ardea.core.problem import (
     FlatRows,
     Problem,
     power_of_two,
+    triangle,
 )
+
+compiled = compiled_module("core._subsets")
 
 # No d×d matrix above this number of columns.
 COMPRESSION_COLUMN_LIMIT = 5000
@@ -47,6 +50,8 @@ CENTRING_SHARE = 1e-2
 BLOCK_BYTES = 2**20
 # Least rows of a block whose Gram product is taken.
 GRAM_ROWS = 512
+# Up to so many numbers the calls of NumPy take longer than what they compute (measured: 35 of 45 µs for 500).
+FEW_NUMBERS = 2**12
 # Rows whose means serve as shift. Where none is larger than the deviation beside it, which costs one bit, it is zero.
 SHIFT_ROWS = 64
 # Narrow rows are folded to rows of about this many values, which NumPy reduces several times faster.
@@ -187,15 +192,7 @@ def pose_dense(
         part = slice(start, start + width)
         block = np.array(theta[:, part], dtype=np.float64, order="C")  # one layout, so that sums run in one order
         loadings[:, part] = flat.unload @ block
-        coarse = power_of_two(np.maximum(block.max(axis=0, initial=0.0), -block.min(axis=0, initial=0.0)))
-        block /= coarse
-        raw = np.einsum("ij,ij->j", block, block)
-        block = flat.projected(block)
-        left = np.einsum("ij,ij->j", block, block)
-        live = left > share**2 * raw
-        fine = np.where(live, power_of_two(np.sqrt(left)), 1.0)
-        np.multiply(block, live / fine, out=matrix[:, part])
-        unit[part] = coarse * fine
+        matrix[:, part], _, unit[part] = normalised(block, block[:0], flat, share)
     if keep:
         matrix[:, flat.kept] = 0.0
     return one_per_target(DenseColumns(matrix), unit, targets, flat, loadings, counts, rest_rows)
@@ -223,6 +220,24 @@ def root_weights(weight: Array | None, n_rows: int) -> Array:
     return np.ones((n_rows, 1)) if weight is None else np.sqrt(weight)[:, None]
 
 
+def normalised(rows: Array, outside: Array, flat: FlatRows, share: float) -> tuple[Array, Array, Array]:
+    """Return columns less what flat ones explain, the squares of their rows `outside` of those, and units of both.
+
+    A unit is a power of two near the norm. Of a constant column rounding error is left: it is made exactly zero.
+    """
+    if rows.size <= FEW_NUMBERS and compiled is not None and not numpy_is_asked_for():
+        found: tuple[Array, Array, Array] = compiled.normalised(rows, outside, np.asfortranarray(flat.basis), share)
+        return found
+    coarse = np.maximum(power_of_two(np.abs(np.concatenate([rows, outside])).max(axis=0, initial=0.0)), TINY)
+    rows, outside = rows / coarse, outside / coarse
+    raw, rest = (np.einsum("ij,ij->j", one, one) for one in (rows, outside))
+    rows = flat.projected(rows)
+    left = np.einsum("ij,ij->j", rows, rows) + rest
+    live = left > share**2 * (raw + rest)
+    fine = np.where(live, power_of_two(np.sqrt(left)), 1.0)
+    return rows * (live / fine), rest * (live / fine) / fine, coarse * fine
+
+
 def rounding_share(n_samples: int) -> float:
     """Return the share of its raw norm below which a projected column is rounding error of a constant one."""
     return EPS * (32 + float(np.sqrt(n_samples)))
@@ -238,18 +253,8 @@ def one_per_target(
     rest_rows: Array | None = None,
 ) -> tuple[list[Problem], Coordinates]:
     """Return a problem for every target, and the way back: `unit` of the columns, `loadings` on the flat ones."""
-    both = targets if rest_rows is None else np.concatenate([targets, rest_rows])
-    coarse = np.maximum(power_of_two(np.abs(both).max(axis=0, initial=0.0)), TINY)
-    both = both / coarse
-    whole, outside = both[: len(targets)], both[len(targets) :]
-    rest, z = np.einsum("ij,ij->j", outside, outside), flat.projected(whole)
-    total = np.einsum("ij,ij->j", z, z) + rest
-    # A target that is constant (or zero) leaves rounding error only: make it exactly zero.
-    vanishing = total <= rounding_share(counts.given) ** 2 * np.einsum("ij,ij->j", both, both)
-    fine = np.where(vanishing, 1.0, power_of_two(np.sqrt(total)))
-    z, rest = z / fine, rest / fine**2
-    z[:, vanishing] = rest[vanishing] = 0.0
-    rank = flat.basis.shape[1]
+    outside, rank = targets[:0] if rest_rows is None else rest_rows, flat.basis.shape[1]
+    z, rest, sizes = normalised(targets, outside, flat, rounding_share(counts.given))
     # Less the flat directions; half of the rows where weights add up to less than those (the estimator warns).
     free, distinct = (max(count - rank, count / 2) for count in (counts.weight, counts.distinct))
     problems = [
@@ -257,7 +262,7 @@ def one_per_target(
         for t in range(z.shape[1])
     ]
     remembered = FlatColumns(flat.kept, flat.intercept, loadings, flat.unload @ targets, flat.inverse_gram)
-    return problems, Coordinates(unit, coarse * fine, remembered, rank, counts.weight, counts.given)
+    return problems, Coordinates(unit, sizes, remembered, rank, counts.weight, counts.given)
 
 
 def ranges_of(X: Any) -> Array:
@@ -343,13 +348,6 @@ def merged_ranges(one: Array, other: Array) -> Array:
     return np.stack([np.minimum(one[0], other[0]), np.maximum(one[1], other[1])])
 
 
-def triangle(rows: Array) -> Array:
-    """Return the upper triangle of a QR factorisation."""
-    width = rows.shape[1]
-    packed, *_ = linalg.lapack.dgeqrf(rows, lwork=64 * width)
-    return np.triu(packed[:width])
-
-
 def shortened(rows: Array) -> Array:
     """Return the R-factor once it is half as tall as the rows, so that growing by single rows stays cheap."""
     return triangle(rows) if rows.shape[0] > 2 * rows.shape[1] else rows
@@ -380,7 +378,8 @@ class Rows:
         use each before the next.
         """
         m, size = self.X.shape[0], max(least_rows, BLOCK_BYTES // (8 * self.width))
-        memory = np.zeros((min(size, m), self.width + zeros))
+        memory = np.empty((min(size, m), self.width + zeros))
+        memory[:, self.width :] = 0.0
         for start in range(0, m, size):
             block = memory[: min(size, m - start)]
             self.weighted(slice(start, start + size), self.shift, block[:, : self.width])

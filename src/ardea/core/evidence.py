@@ -76,7 +76,7 @@ class Posterior:
     @cached_property
     def covariance(self) -> Array:
         """Σ of the active coefficients."""
-        return self.noise * np.outer(self.root, self.root) * self.inverse
+        return np.asarray(self.noise * (self.root[:, None] * self.root) * self.inverse)
 
     @cached_property
     def variance(self) -> Array:
@@ -119,13 +119,13 @@ def posterior(problem: Problem, gamma: Array, noise: float) -> Posterior:
     return _with_factor(problem, active, root, noise, vectors, cholesky_lower(matrix, vectors, noise))
 
 
-def sharpened(problem: Problem, post: Posterior) -> Posterior:
+def sharpened(problem: Problem, post: Posterior, condition: float | None = None) -> Posterior:
     """Return the posterior with all the digits that the columns have, for a result that is reported.
 
     Cholesky of B has an error of ε·cond(B), a QR of [Z; σI] one of ε·√cond(B): it takes over where that matters. The
     loop can do without: its steps are checked by a certificate of its own.
     """
-    if _scaled_condition(post.triangle) <= SHARP_CONDITION:
+    if (scaled_condition(post.triangle) if condition is None else condition) <= SHARP_CONDITION:
         return post
     vectors = problem.columns.take(post.active) * post.root
     return _with_factor(problem, post.active, post.root, post.noise, vectors, _lower_by_qr(vectors, post.noise))
@@ -163,7 +163,7 @@ def _lower_by_qr(vectors: Array, noise: float) -> Array:
     return np.asarray(upper.T)
 
 
-def _scaled_condition(triangle: Array) -> float:
+def scaled_condition(triangle: Array) -> float:
     """Return an estimate of the condition number of B scaled to unit diagonal, from its factor."""
     if triangle.shape[0] == 0:
         return 1.0
@@ -471,6 +471,11 @@ class Setting:
         """What δ is multiplied by before the noise rule sees it."""
         return np.ones_like(self.inflation) if self.rule_inflated else self.inflation
 
+    @cached_property
+    def plain(self) -> bool:
+        """Whether no column is inflated."""
+        return bool((self.inflation == 1).all())
+
     @property
     def uniform_inflation(self) -> bool:
         """Whether one α serves all columns, so that a common objective exists."""
@@ -481,7 +486,7 @@ class Setting:
         """Whether the loop descends one objective: at fixed noise, or where σ² too is stationary in it."""
         if not self.noise_rule.learned:
             return self.uniform_inflation
-        return bool((self.inflation == 1).all()) and not self.prior.scales_with_noise
+        return self.plain and not self.prior.scales_with_noise
 
     def restrict(self, index: Index) -> Setting:
         """Return the setting with the chosen columns only."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ardea.core.evidence import Posterior, Setting, posterior, sharpened
+from ardea.core.evidence import Flat, Posterior, Setting, sharpened
 from ardea.core.lazy import compiled_module, numpy_is_asked_for
 from ardea.core.problem import Array, DenseColumns, Index
 from ardea.core.reweighted import NumpySteps, State
@@ -227,7 +227,8 @@ def compiled_steps(setting: Setting, delta: Array, noise: float) -> Any:
         return None
     if not isinstance(columns, DenseColumns) or min(columns.shape) == 0:
         return None
-    lam, eta = (np.full(d, values, dtype=float) for values in prior[:2])
+    free = isinstance(setting.prior, Flat)
+    lam, eta = (None if free else np.full(d, values, dtype=float) for values in prior[:2])
     try:
         return compiled.Steps(setting, lam, eta, prior[2], np.ascontiguousarray(delta), noise)
     except MemoryError:  # the twin asks for less at once
@@ -271,20 +272,18 @@ def _iterated(setting: Setting, steps: Any, started: bool, max_iter: int, tol: f
             settled = steps.majorise() and not due
             since += 1
     gamma = setting.inflation * steps.variances()
-    plain = (setting.inflation == 1).all()
-    post = Posterior(*steps.posterior_parts()) if plain else posterior(setting.problem, gamma, noise)
+    *parts, condition = steps.posterior_parts()
+    post = sharpened(setting.problem, Posterior(*parts), condition)
     costs, noises, terms = (np.array(column) for column in zip(*history, strict=True))
-    trace = Trace(costs, noises, terms)
-    return Fit(gamma, noise, sharpened(setting.problem, post), kkt_gap, n_iter, status, trace)
+    return Fit(gamma, noise, post, kkt_gap, n_iter, status, Trace(costs, noises, terms))
 
 
 def _initial_delta(setting: Setting, start: Any) -> Array:
     given = start is not None and setting.problem.total > 0
     delta = start / setting.inflation if given else np.zeros(setting.problem.n_columns)
-    if not given and setting.prior.convex is None:
-        return delta
     lower, upper = setting.prior.bounds
-    return np.where(setting.problem.square_norms > 0, np.minimum(np.maximum(delta, lower), upper), 0.0)
+    within = delta if setting.prior.convex is None else np.minimum(np.maximum(delta, lower), upper)
+    return np.where(setting.problem.square_norms > 0, within, 0.0)
 
 
 def at_floor(setting: Setting, noise: float) -> bool:

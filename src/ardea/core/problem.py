@@ -39,8 +39,8 @@ DEPENDENT = 1e-12
 
 def power_of_two(size: Array) -> Array:
     """Return the power of two just above each size (1 for zero): dividing by it is exact."""
-    _, exponent = np.frexp(size)
-    return np.where(size > 0, np.ldexp(1.0, exponent), 1.0)
+    power: Array = np.ldexp(1.0, np.frexp(size)[1])
+    return power
 
 
 class Columns(Protocol):
@@ -242,8 +242,8 @@ class Problem:
         part = self.among(index)
         if part.columns.shape[0] <= 2 * (index.size + 1):
             return part
-        triangle, target, rest = squeezed(part.columns.take(np.arange(index.size)), self.target)
-        return replace(part, columns=DenseColumns(triangle), target=target, rest=self.rest + rest)
+        rows, target, rest = squeezed(part.columns.take(np.arange(index.size)), self.target)
+        return replace(part, columns=DenseColumns(rows), target=target, rest=self.rest + rest)
 
 
 def penalty(name: Criterion, n_rows: Any, n_columns: Any, k: Any) -> Any:
@@ -281,8 +281,15 @@ def squeezed(columns: Array, target: Array) -> tuple[Array, Array, float]:
     By QR: a Gram matrix would lose the residual of data without noise.
     """
     k = columns.shape[1]
-    (triangle,) = linalg.qr(np.column_stack([columns, target]), mode="r", overwrite_a=True, check_finite=False)
-    return triangle[:k, :k], triangle[:k, k], float(triangle[k, k] ** 2)
+    upper = triangle(np.column_stack([columns, target]))
+    return upper[:k, :k], upper[:k, k], float(upper[k, k] ** 2)
+
+
+def triangle(rows: Array) -> Array:
+    """Return the upper triangle of a QR factorisation."""
+    width = rows.shape[1]
+    packed, *_ = linalg.lapack.dgeqrf(rows, lwork=64 * width)
+    return np.triu(packed[:width])
 
 
 def blocks_of(owners: Index) -> list[Index]:

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from ardea.core.evidence import Posterior, Setting, posterior, slopes_and_scores
+from ardea.core.evidence import Posterior, Setting, posterior, scaled_condition, slopes_and_scores
 from ardea.core.lasso import penalised_step, weighted_lasso
 from ardea.core.lazy import cached_property
 from ardea.core.problem import EPS, TINY, Array
@@ -278,8 +278,11 @@ class NumpySteps:
         return self.state.delta
 
     def posterior_parts(self) -> tuple[Any, ...]:
-        """Return what makes the posterior of the last certificate."""
-        return tuple(getattr(self.state.post, part.name) for part in fields(Posterior))
+        """Return what makes the posterior at γ = αδ and σ², where the last certificate stands, and its condition."""
+        here, setting = self.state, self.state.setting
+        gamma = setting.inflation * here.delta
+        post = here.post if setting.plain else posterior(setting.problem, gamma, here.noise)
+        return *(getattr(post, part.name) for part in fields(Posterior)), scaled_condition(post.triangle)
 
 
 def _settled(before: State, after: State) -> bool:

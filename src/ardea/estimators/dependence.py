@@ -231,8 +231,8 @@ def _look(rows: CheckedRows, equation: Equation, target: int) -> Any:
     if compiled is None or numpy_is_asked_for() or rows.ranges is None:
         return None
     index, columns = _looked_at(rows, support := np.asarray(equation.kept.support, dtype=np.intp))
-    few = columns[:, :FIRST_COLUMNS]
-    if _enough(digests(few, odd_numbers(few.shape[1]))):  # rows may be replicates; few columns mostly say no
+    few = columns[:, :FIRST_COLUMNS]  # rows may be replicates; one column, or a few, mostly say no
+    if _enough(few[:, 0]) and _enough(digests(few, odd_numbers(few.shape[1]))):
         return None
     y, rate = rows.Y[:MOST_TESTED_ROWS, target], rate_for(DEFAULT_FALSE_TERMS, rows.n_columns)
     some = index.size < rows.n_columns
@@ -304,7 +304,7 @@ def _sizes_advice(rows: CheckedRows, kind: RowKind, sample: Sample, equation: Eq
 def _on_few_rows(rows: CheckedRows, equation: Equation, target: int) -> list[Advice]:
     """Return what to tell of terms that were chosen because of a few rows far out."""
     support = np.asarray(equation.kept.support, dtype=np.intp)
-    chosen = np.flatnonzero(np.isin(support, equation.kept.active))
+    chosen = np.searchsorted(support, equation.kept.active)  # both are in order
     if rows.weight is not None or not chosen.size or isinstance(rows.X, Operator):
         return []
     constant = np.ones(len(rows.Y)) if rows.constant is None else rows.constant

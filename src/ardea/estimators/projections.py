@@ -32,9 +32,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from ardea.core.compression import CompressedRows, triangle
+from ardea.core.compression import CompressedRows
 from ardea.core.lazy import cached_property
-from ardea.core.problem import EPS, Array
+from ardea.core.problem import EPS, Array, triangle
 from ardea.estimators.inputs import checked_positive
 from ardea.names import counted
 

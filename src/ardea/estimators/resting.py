@@ -62,6 +62,8 @@ def unsupported(columns: Array, constant: Array, y: Array, chosen: Index, two: I
 
 def _few(squares: Array, most: int) -> tuple[Index, float]:
     """Return the fewest rows with so large a share of all squares, `most` at most, and their share."""
+    if (bound := most * float(squares.max()) / max(float(squares.sum()), TINY)) < MOST_OF_IT:
+        return np.empty(0, dtype=np.intp), bound
     order = np.argpartition(-squares, most)[:most]
     order = order[np.argsort(-squares[order])]
     shares = np.cumsum(squares[order]) / max(float(squares.sum()), TINY)

@@ -14,6 +14,7 @@ they, too, are told, where they double the noise of all other rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import ceil, sqrt
 from typing import NamedTuple
 
@@ -138,10 +139,15 @@ def false_terms_if_dealt(columns: Array, errors: Array, leverage: Array, rate: f
     m, cut = errors.size, -float(special.ndtri(rate / 2))
     restored = errors / np.sqrt(np.maximum(1 - leverage, 1 - MOST_TAKEN))
     restored *= sqrt(m / float(restored @ restored))
-    shuffles = ceil(EXPECTED_HITS / (rate * columns.shape[1]))
-    dealt = np.random.default_rng(0).permuted(np.tile(restored, (shuffles, 1)), axis=1)
+    dealt = restored[_shuffled(m, ceil(EXPECTED_HITS / (rate * columns.shape[1])))]
     apart = columns - columns.mean(axis=0)
     return float((np.abs(dealt @ apart) > cut * np.linalg.norm(apart, axis=0)).mean() / rate)
+
+
+@lru_cache(maxsize=1)
+def _shuffled(m: int, shuffles: int) -> Index:
+    """Return ways to deal m errors to rows, always the same: fits to as many rows and columns ask for them again."""
+    return np.random.default_rng(0).permuted(np.tile(np.arange(m, dtype=np.intp), (shuffles, 1)), axis=1)
 
 
 def _gross(errors: Array) -> tuple[float, Index, bool]:

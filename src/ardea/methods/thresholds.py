@@ -15,7 +15,7 @@ MAP drops the set S that maximises the posterior of Eq. (sparse_xi_posterior), s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -26,8 +26,11 @@ from scipy import special
 
 from ardea import rates
 from ardea.core.evidence import NoiseRule, Posterior, posterior
+from ardea.core.lazy import compiled_module, numpy_is_asked_for
 from ardea.core.loop import Fit, Status, worst
 from ardea.core.problem import Array, Index, Problem
+
+compiled = compiled_module("core._subsets")
 
 # Of columns screened at a higher rate the orders of up to so many are counted: more would only cost true terms
 # (measured). A convention: the share of the false terms asked for that groups of any size may add.
@@ -82,8 +85,9 @@ class Calibrated:
         degrees = self.degrees(post)
         if self.method == "map":
             price = rates.calibrated("map", self.false_positive_rate, degrees)
-            inflation = post.variance * (rho / post.noise + 1 / post.root**2)
-            return price * (np.ones_like(rho) if self.one_price else inflation)
+            if self.one_price:
+                return np.full(rho.size, price)
+            return np.asarray(price * (post.variance * (rho / post.noise + 1 / post.root**2)))
         return rates.strength_for(self.method, self.false_positive_rate, rho=post.own_precision, degrees=degrees)
 
     def degrees(self, post: Posterior) -> float:
@@ -183,28 +187,35 @@ def backward_elimination(mean: Array, covariance: Array, threshold: Array) -> Ve
     Removing j conditions the posterior on ξ_j = 0: with v = Σ_:j, μ ← μ − vμ_j/v_j and Σ ← Σ − vvᵀ/v_j. The cost
     ½μ_j²/Σ_jj is the fall of the log-posterior when all other coordinates are free to follow.
     """
-    statistic, drop = np.zeros(mean.size), np.zeros(mean.size, dtype=bool)
-    for j, cost in _eliminated(mean, covariance, threshold):
-        statistic[~drop] = cost[~drop]
-        if not threshold[j] > cost[j]:
-            break
-        drop[j] = True
+    order, statistic = _eliminated(mean, covariance, threshold)
+    drop = np.zeros(mean.size, dtype=bool)
+    drop[order] = True
     return Verdict(drop, statistic, threshold)
 
 
-def _eliminated(mean: Array, covariance: Array, threshold: Array | float) -> Iterator[tuple[int, Array]]:
-    """Yield which column goes next, until all have gone, and what each would cost; ∞ for those of no variance."""
-    alive, never = np.ones(mean.size, dtype=bool), np.full(mean.size, np.inf)
-    for _ in range(mean.size):
+def _eliminated(mean: Array, covariance: Array, threshold: Array, *, every: bool = False) -> tuple[Index, Array]:
+    """Return which columns go, in order, and what each cost then, or would cost the last; ∞ for those of no variance.
+
+    They go while they cost less than their threshold, or `every` one of them.
+    """
+    if compiled is not None and not numpy_is_asked_for():
+        used_up = np.array(mean), np.array(covariance, order="C")
+        found: tuple[Index, Array] = compiled.eliminated(*used_up, threshold, every)
+        return found
+    order, alive = list[int](), np.ones(mean.size, dtype=bool)
+    statistic, never = np.full(mean.size, np.inf), np.full(mean.size, np.inf)
+    while alive.any():
         possible = alive & ((variance := covariance.diagonal()) > 0)
         cost = np.divide(0.5 * mean**2, variance, out=never.copy(), where=possible)
+        statistic[alive] = cost[alive]
         j = int(np.subtract(threshold, cost, out=-never, where=possible).argmax())
-        yield j, cost
-        if not possible[j]:
-            return
+        if not possible[j] or not (every or threshold[j] > cost[j]):
+            break
         column = covariance[:, j] / covariance[j, j]
         mean, covariance = mean - column * mean[j], covariance - np.outer(column, covariance[j])
-        mean[j], alive[j] = 0.0, False
+        alive[j] = False
+        order.append(j)
+    return np.array(order, dtype=np.intp), statistic
 
 
 def by_chance(post: Posterior, strength: Calibrated) -> Verdict:
@@ -223,14 +234,11 @@ def by_chance(post: Posterior, strength: Calibrated) -> Verdict:
     Many true columns leave too few rows for that: it is also enough that, of all C(d, l) groups, one would do as well
     with a chance of a thousandth of what was asked for.
     """
-    k, order = post.active.size, list[int]()
-    statistic = np.full(k, np.inf)
+    k = post.active.size
     rate, degrees, d = strength.false_positive_rate, strength.degrees(post), strength.n_candidates
     cut = special.chdtri(1, rate)
-    for j, cost in _eliminated(post.mean, post.covariance, 0.0):
-        statistic[j] = cost[j]
-        order.append(j)
-    number, gain = np.arange(1.0, len(order) + 1), np.cumsum(2 * statistic[order] + 1)
+    order, statistic = _eliminated(post.mean, post.covariance, np.zeros(k), every=True)
+    number, gain = np.arange(1.0, order.size + 1), np.cumsum(2 * statistic[order] + 1)
     with np.errstate(invalid="ignore"):
         orders = strength.orders(number, gain, degrees)
     allowed = np.fmax(special.chdtrc(number, number * cut) / orders, SELDOM * rate * d / special.binom(d, number))
