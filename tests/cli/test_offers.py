@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 
 import ardea
 from ardea.cli import main
-from ardea.cli.models import in_words_of_file
+from ardea.cli.models import _what_may_help, in_words_of_file
 from ardea.tables.rows import open_rows
 
 
@@ -154,3 +155,11 @@ def test_rows_are_told_as_lines_of_the_file(table):
     rows.arrays()
     told = "a is kept because of 2 rows (rows 3, 10, counted from 0), which have 80 %"
     assert in_words_of_file([told], rows) == ["a is kept because of 2 rows (lines 5, 13), which have 80 %"]
+
+
+def test_powers_of_switches_are_not_said_to_be_tried():
+    names = ["1", "x", "on=YES", "x on=YES", "on=YES^2", "x (a b)^2", "x^2"]
+    doubted = SimpleNamespace(warnings_=["may explain misfit"], get_feature_names=lambda: names, rows_used_=None)
+    options = SimpleNamespace(degree=None, inputs=None, second_order=False, map=False)
+    tried, _ = _what_may_help(doubted, options, ["on=YES", "a b"])
+    assert tried == "Tried, and not enough: 1, x, on=YES, x on=YES, x^2."
