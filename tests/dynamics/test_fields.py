@@ -9,6 +9,7 @@ import warnings
 from dataclasses import replace
 from functools import cache
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ from ardea.dynamics.field_equation import FieldEquation, told_of
 from ardea.dynamics.field_gaps import filled
 from ardea.dynamics.field_terms import FieldTerms, Jets, noise_weights, plain, weak_form
 from ardea.dynamics.fields import Fields, FieldWishes, mistakes_in, read_fields
-from ardea.dynamics.search import Tournament, equivalents, searched
+from ardea.dynamics.search import RowsFit, Tournament, as_good, equivalents, searched
 from ardea.dynamics.terms import FieldTerm, Jet
 from ardea.dynamics.windows import AxisWindows, NoiseCovariance, Windows, place_windows, spectral_radii
 from ardea.methods.task import ard_supports
@@ -1202,6 +1203,20 @@ def test_products_of_slopes_are_not_biased_by_noise():
         A = equation.system(fit)[0][:, list(support)]
         z.append((fit.coefficients - true) / np.sqrt(np.diag(np.linalg.inv(A.T @ A))))
     assert np.all(np.abs(np.mean(z, axis=0)) < 1.2), np.mean(z, axis=0)
+
+
+def test_fits_whose_residuals_are_alike_are_told_apart_by_less():
+    """N ln RSS 24 higher: nothing where residuals have nothing in common (3√N is 42), enough where they are alike."""
+    rng, n = np.random.default_rng(0), 200
+    own, apart = rng.normal(size=(2, n))
+    worse = own + 0.35 * apart
+    for other, good in ((worse, False), (apart, True)):
+        sizes = float(own @ own), float(own @ own) * np.exp(24 / n)
+        fits = [
+            RowsFit((j,), np.ones(1), size, shares=one**2 / (one @ one))
+            for j, (one, size) in enumerate(zip((own, other), sizes, strict=True))
+        ]
+        assert as_good(fits[1], fits[0], SimpleNamespace(n_rows=n)) == good
 
 
 @pytest.mark.parametrize("swapped", [False, True])

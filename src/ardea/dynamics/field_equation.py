@@ -358,8 +358,9 @@ class FieldEquation(EquationRows):
         noise = residual / max(rss / expected, 1.0)  # what lies above the noise is misfit
         own = np.split(noise, np.cumsum([run.n_rows for run in self.runs])[:-1])
         errors = [run.errors(part, left) for run, part, left in zip(self.runs, parts, own, strict=True)]
-        rss = max(rss, expected * (rss / expected) ** BELOW_NOISE)
-        return RowsFit(fit.support, coefficients, rss, errors, sum(run.floor for run in self.runs), settled)
+        shares = residual**2 / max(rss, np.finfo(float).tiny) * (BELOW_NOISE if rss < expected else 1.0)
+        rss, floor = max(rss, expected * (rss / expected) ** BELOW_NOISE), sum(run.floor for run in self.runs)
+        return RowsFit(fit.support, coefficients, rss, errors, floor, settled, shares=shares)
 
     def _whitened(self, fit: RowsFit, terms: Sequence[int]) -> list[WhitenedRun]:
         errors = fit.errors or [{}] * len(self.runs)

@@ -51,9 +51,9 @@ MARGIN, NEIGHBOURS = 12.0, 6
 # The whitening of a model with a false term favours that term: removals are tried unless they raise RSS more than this.
 # Measured: 1.25 and 5 lead to the same 54 supports.
 LARGEST_LOSS = 2.5
-# Two models of a field cannot be told apart when their N ln RSS differ by less than this times √N. Derived: with
-# whitenings of their own, the difference of two equally good models has a standard deviation of up to 2√N.
-EQUALLY_GOOD = 3.0
+# A convention: two models of a field cannot be told apart when their N ln RSS differ by less than so many standard
+# deviations of the difference, or by less than `CLOSE`.
+EQUALLY_GOOD = 1.5
 # Convention: models that are named as equally good have so many terms more at most. Where a field only moves, one more:
 # the front of u_t = u_xx + u - u^2 obeys u_t = -c u_x.
 MORE_TERMS = 1
@@ -84,6 +84,7 @@ class RowsFit:
     floor: float = 0.0  # RSS that truncation error alone leaves
     settled: bool = False  # whether another pass would hardly change it
     score: float = np.inf  # by which supports are compared
+    shares: Array | float = 0.0  # of the rows, r²/RSS, as they count in ln RSS
 
 
 class EquationRows(ABC):
@@ -335,7 +336,8 @@ def equivalents(tournament: Tournament, best: RowsFit, more: int = MORE_TERMS) -
 
     A single travelling wave is the standard case: u_t = −c u_x, and every equation with this wave as a solution fits
     as well. Term by term of the best model, the search is repeated without it, for at most so many terms `more`. A
-    model is equivalent when its N ln(RSS + floor) exceeds that of the best by less than 3√N. Best first.
+    model is equivalent when its N ln(RSS + floor) exceeds that of the best by no more than chance may (`as_good`). Best
+    first.
 
     Examples
     --------
@@ -367,10 +369,17 @@ def equivalents(tournament: Tournament, best: RowsFit, more: int = MORE_TERMS) -
 
 
 def as_good(fit: RowsFit, other: RowsFit, rows: EquationRows) -> bool:
-    """Whether a fit is as good as another, maybe of another order, by N ln((RSS + floor)/(N + floor))."""
-    n = rows.n_rows
-    own, others = (misfit(one.rss, n, one.floor) - misfit(float(n), n, one.floor) for one in (fit, other))
-    return bool(own - others < EQUALLY_GOOD * np.sqrt(n))
+    """Whether a fit is as good as another, maybe of another order, by D = N ln((RSS + floor)/(N + floor)).
+
+    Whitened rows are independent, and the difference of two D is to first order a sum over them of the differences of
+    N r²/(RSS + floor), with √N times the standard deviation of these (Vuong's test). What truncation leaves, the floor,
+    is known of no row, and two models that have nothing in common differ by 2√N.
+    """
+    n, both = rows.n_rows, (fit, other)
+    own, others = (misfit(one.rss, n, one.floor) - misfit(float(n), n, one.floor) for one in both)
+    chance = [one.rss / (one.rss + one.floor) for one in both]
+    spread = min(n * float(np.std(chance[0] * fit.shares - chance[1] * other.shares)) + 2 * (1 - min(chance)), 2.0)
+    return bool(own - others < max(CLOSE, EQUALLY_GOOD * np.sqrt(n) * spread))
 
 
 def only_moves(rows: EquationRows, fit: RowsFit) -> bool:
