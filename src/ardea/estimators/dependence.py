@@ -165,7 +165,9 @@ def _times(errors: Errors, rows: CheckedRows) -> CheckedRows:
     require(8 * 3 * m * d, f"{m} rows and {d} columns made independent")
     X = errors.whitened(dense(rows.X))
     how = Whitened(errors.whitened(np.ones(m)), errors.log_volume, errors.correlation, rows)
-    return replace(rows, X=X, Y=errors.whitened(errors.drawn_in(rows.Y)), ranges=ranges_of(X), whitened=how)
+    v, Y = errors.inflation(X, how.constant), errors.whitened(errors.drawn_in(rows.Y))
+    weight = rows.weight if v == 1 else np.full(m, 1 / v)
+    return replace(rows, X=X, Y=Y, weight=weight, ranges=ranges_of(X), whitened=how)
 
 
 # The test -------------------------------------------------------------------------------------------------------------
@@ -179,7 +181,7 @@ def rows_advice(
     The number is NaN where no test can be trusted.
     """
     alone = _alone(rows.given, kind)
-    if rows.weight is not rows.given.weight:  # groups that agree
+    if kind == "groups" and rows.weight is not rows.given.weight:  # groups that agree
         rows = one_of_each_group(rows)
     given = rows.given
     number, told = _residuals_advice(rows, kind, problem, fit, equation, target)
@@ -216,7 +218,7 @@ def _residuals_advice(
         return total, []
     harms, few = _harms(before), _few_groups(before) if kind == "groups" else []
     few += _worse_than_mean(given, equation, target) if kind == "series" else []
-    effective = total / max([1.0, *(harm.inflation for harm in harms.values())])
+    effective = min(rows.total, total / max([1.0, *(harm.inflation for harm in harms.values())]))
     for of, harm in (harms if rows is given else _harms(after)).items():
         if harm.chance < ALARM and harm.inflation * WORTH_A_WORD > 1:
             left = effective if rows is given else total / harm.inflation
@@ -275,7 +277,7 @@ def _on_few_rows(rows: CheckedRows, equation: Equation, target: int) -> list[Adv
     """Return what to tell of terms that were chosen because of a few rows far out."""
     support = np.asarray(equation.kept.support, dtype=np.intp)
     chosen = np.flatnonzero(np.isin(support, equation.kept.active))
-    if rows.weight is not None or not chosen.size or isinstance(rows.X, Operator):
+    if rows.given.weight is not None or not chosen.size or isinstance(rows.X, Operator):
         return []
     constant = np.ones(len(rows.Y)) if rows.constant is None else rows.constant
     columns, given = dense(rows.X[:, support]), dense(rows.given.X[:, support])

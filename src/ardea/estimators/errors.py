@@ -70,6 +70,13 @@ class Errors:
         """Return the errors that y leaves beside some orthonormal columns."""
         raise NotImplementedError
 
+    def inflation(self, white: Array, constant: Array) -> float:
+        """Return how much larger variances of coefficients are than V says, given L times the columns and the constant.
+
+        1 where V is not doubted.
+        """
+        return 1.0
+
     def starts(self, flat: Array, y: Array) -> list[Errors]:
         """Return where learning begins, given the columns of no term at all.
 
