@@ -28,7 +28,7 @@ from ardea.core.implicit import Operator
 from ardea.core.lazy import compiled_module, numpy_is_asked_for
 from ardea.core.loop import STATUS_ADVICE, Fit
 from ardea.core.problem import TINY, Array, Index, Problem, require
-from ardea.equation import Equation
+from ardea.equation import CLOSE, Equation
 from ardea.estimators.advice import (
     Advice,
     DependentRowsWarning,
@@ -56,6 +56,7 @@ from ardea.estimators.residuals import (
     basis_of,
     copied_rows,
     equal_pairs,
+    harm_between,
     harm_by_groups,
     harm_in_order,
     harm_within,
@@ -63,17 +64,20 @@ from ardea.estimators.residuals import (
     unusual,
 )
 from ardea.estimators.resting import MOST_OF_IT, unsupported
-from ardea.estimators.sizes import false_terms_if_dealt, unequal_sizes
+from ardea.estimators.sizes import GROSS_ROWS, false_terms_if_dealt, unequal_sizes
 from ardea.estimators.told import (
+    told_of_blocks,
     told_of_copies,
     told_of_dependence,
     told_of_few,
     told_of_piles,
     told_of_sizes,
     told_of_two,
+    told_of_worst,
 )
 from ardea.estimators.unequal import UnequalErrors
 from ardea.estimators.weights import weights_advice
+from ardea.estimators.wild import wild_advice
 from ardea.methods.task import Limits, Wish, tasks_of
 from ardea.methods.task import sparse as sparse_ard
 from ardea.rates import DEFAULT_FALSE_TERMS, rate_for
@@ -85,6 +89,9 @@ FEWEST_TESTED = 20
 # Fewest groups for columns that are constant within them: with 20 neither false terms nor intervals hold, with 80 both
 # do (measured, `benchmarks.dependence`), and with 40 (150 fits each of 5, 20 and 50 columns) within 1.4 times and 90 %.
 FEW_GROUPS = 40
+# Square of a step, in units of its median, from which it may be a change of level, and the fewest blocks, and rows of
+# each: conventions.
+JUMP, FEWEST_BLOCKS = 3.0, 3
 # Rows and columns that are looked at, so that large fits do not wait for it: conventions.
 MOST_TESTED_ROWS, MOST_TESTED_COLUMNS = 2048, 64
 # The terms stay the same after two or three rounds (measured); beyond this many they alternate between equals.
@@ -180,6 +187,9 @@ def rows_advice(
 
     The number is NaN where no test can be trusted.
     """
+    if fit.status not in STATUS_ADVICE and (wild := wild_advice(rows.given, kind, equation, target)):
+        # Alone: residuals that are odd may come from these rows.
+        return np.nan, wild + (_worse_than_mean(rows.given, equation, target, kind) if kind == "unequal" else [])
     alone = _alone(rows.given, kind)
     if kind == "groups" and rows.weight is not rows.given.weight:  # groups that agree
         rows = one_of_each_group(rows)
@@ -217,7 +227,7 @@ def _residuals_advice(
     if before is None or after is None:
         return total, []
     harms, few = _harms(before), _few_groups(before) if kind == "groups" else []
-    few += _worse_than_mean(given, equation, target) if kind == "series" else []
+    few += _worse_than_mean(given, equation, target, kind) if kind in ("series", "unequal") else []
     effective = min(rows.total, total / max([1.0, *(harm.inflation for harm in harms.values())]))
     for of, harm in (harms if rows is given else _harms(after)).items():
         if harm.chance < ALARM and harm.inflation * WORTH_A_WORD > 1:
@@ -225,6 +235,8 @@ def _residuals_advice(
             return effective, [*few, (told_of_dependence(of, harm, kind, total, left), DependentRowsWarning)]
     if (values := _two_values(given.Y[:, target])) is not None:
         return effective, [*few, (_on_two_values(values, problem, after, equation), TwoValuesWarning)]
+    if kind == "series" and given.groups is None and (breaks := _blocks(given, equation)).size:
+        return effective, [*few, (told_of_blocks(breaks, total), DependentRowsWarning)]
     told = few + _sizes_advice(rows, kind, after, equation, target)
     return effective, told + _on_few_rows(rows, equation, target)
 
@@ -368,6 +380,8 @@ def _harms(sample: Sample) -> dict[str, Harm]:
         if sample.within:
             harms["within"] = harm_within(*looked_at, groups)
         harms["groups"] = harm_by_groups(*looked_at, groups)
+        if sample.ordered:
+            harms["larger"] = harm_between(*looked_at, groups)
     else:
         cells = digests(sample.columns, odd_numbers(sample.places.size))
         # Not copies in y, too.
@@ -395,11 +409,11 @@ def _looked_at(rows: CheckedRows, support: Index) -> tuple[Index, Array]:
     return index, np.asarray(part, dtype=float) if isinstance(part, np.ndarray) else dense(part)
 
 
-def _worse_than_mean(rows: CheckedRows, equation: Equation, target: int) -> list[Advice]:
-    """Return what to tell of terms that explain changes, while the levels of y are further off than their mean.
+def _worse_than_mean(rows: CheckedRows, equation: Equation, target: int, kind: RowKind) -> list[Advice]:
+    """Return what to tell of terms that explain changes or most rows, while y is further off than its mean.
 
     If errors hardly forget those before, as those of a random walk or of a trend that is missing, the constant is told
-    by the first rows alone.
+    by the first rows alone. Rows far out hardly count where errors are of unequal size.
     """
     support, y = np.asarray(equation.kept.support, dtype=np.intp), rows.Y[:, target]
     if not support.size or equation.intercept is None:
@@ -408,6 +422,9 @@ def _worse_than_mean(rows: CheckedRows, equation: Equation, target: int) -> list
     explained = 1 - float(errors @ errors) / max(float(np.sum((y - y.mean()) ** 2)), TINY)
     if explained >= 0:
         return []
+    if kind == "unequal":
+        worst = np.argsort(-np.abs(errors))[:GROSS_ROWS]
+        return [(told_of_worst(explained, errors[worst] ** 2 / float(errors @ errors), rows.numbers[worst]), UnequalErrorsWarning)]
     text = (
         "With rows='series' the terms explain how y changes from row to row, but predictions of y itself are further "
         f"off than its mean (R² = {explained:.2f} on the rows fitted). A trend, a season or another slow column is "
@@ -415,6 +432,21 @@ def _worse_than_mean(rows: CheckedRows, equation: Equation, target: int) -> list
         "leave rows= out (python -m ardea.explain dependent_rows)."
     )
     return [(text, DependentRowsWarning)]
+
+
+def _blocks(rows: CheckedRows, equation: Equation) -> Index:
+    """Return where columns change their levels, if rows that share one explain errors better than a series does."""
+    steps = np.diff(_looked_at(rows, np.empty(0, dtype=np.intp))[1], axis=0)
+    if len(steps) + 1 < len(rows.Y):
+        return np.empty(0, dtype=np.intp)
+    squares = (steps**2 / np.maximum((steps**2).mean(axis=0), TINY)).mean(axis=1)
+    breaks = 1 + np.flatnonzero(squares > JUMP * np.median(squares))
+    if not FEWEST_BLOCKS < breaks.size < len(rows.Y) / FEWEST_BLOCKS:
+        return breaks[:0]
+    flat, y = _beside(rows, equation.support, equation.intercept is not None)
+    codes = np.searchsorted(breaks, np.arange(y.size), side="right")
+    gains = [one.learned(flat, y).gain(flat, y) for one in (SeriesErrors.of(rows), GroupErrors(codes, np.ones(y.size)))]
+    return breaks if gains[1] - gains[0] > CLOSE else breaks[:0]
 
 
 def _alone(rows: CheckedRows, kind: RowKind) -> list[Advice]:

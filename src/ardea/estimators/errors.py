@@ -85,6 +85,10 @@ class Errors:
         """
         return [self, self.learned(flat, y)]
 
+    def gain(self, flat: Array, y: Array) -> float:
+        """Return 2 ln of the restricted likelihood, less its price by AIC, up to a constant."""
+        return -_restricted(self, flat, y) - 2 * self.n_learned
+
     def refined(self) -> Errors | None:
         """Return errors of which more is learned once the terms have come to rest."""
         return None
