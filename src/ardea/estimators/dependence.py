@@ -64,13 +64,14 @@ from ardea.estimators.residuals import (
     unusual,
 )
 from ardea.estimators.resting import MOST_OF_IT, unsupported
-from ardea.estimators.sizes import GROSS_ROWS, false_terms_if_dealt, unequal_sizes
+from ardea.estimators.sizes import GROSS_ROWS, false_terms_if_dealt, missing_product, unequal_sizes
 from ardea.estimators.told import (
     told_of_blocks,
     told_of_copies,
     told_of_dependence,
     told_of_few,
     told_of_piles,
+    told_of_product,
     told_of_sizes,
     told_of_two,
     told_of_worst,
@@ -92,6 +93,8 @@ FEW_GROUPS = 40
 # Square of a step, in units of its median, from which it may be a change of level, and the fewest blocks, and rows of
 # each: conventions.
 JUMP, FEWEST_BLOCKS = 3.0, 3
+# R² that is worth a word where errors are of unequal size (a convention): gross errors of y bring it just below zero.
+BELOW_MEAN = -0.1
 # Rows and columns that are looked at, so that large fits do not wait for it: conventions.
 MOST_TESTED_ROWS, MOST_TESTED_COLUMNS = 2048, 64
 # The terms stay the same after two or three rounds (measured); beyond this many they alternate between equals.
@@ -173,7 +176,7 @@ def _times(errors: Errors, rows: CheckedRows) -> CheckedRows:
     X = errors.whitened(dense(rows.X))
     how = Whitened(errors.whitened(np.ones(m)), errors.log_volume, errors.correlation, rows)
     v, Y = errors.inflation(X, how.constant), errors.whitened(errors.drawn_in(rows.Y))
-    weight = rows.weight if v == 1 else np.full(m, 1 / v)
+    weight = np.full(m, 1 / v) if v * WORTH_A_WORD > 1 else rows.weight
     return replace(rows, X=X, Y=Y, weight=weight, ranges=ranges_of(X), whitened=how)
 
 
@@ -187,15 +190,15 @@ def rows_advice(
 
     The number is NaN where no test can be trusted.
     """
-    if fit.status not in STATUS_ADVICE and (wild := wild_advice(rows.given, kind, equation, target)):
-        # Alone: residuals that are odd may come from these rows.
-        return np.nan, wild + (_worse_than_mean(rows.given, equation, target, kind) if kind == "unequal" else [])
+    slips, apart = ([], []) if fit.status in STATUS_ADVICE else wild_advice(rows.given, kind, equation, target)
+    if slips:  # alone: residuals that are odd may come from these rows
+        return np.nan, slips + (_worse_than_mean(rows.given, equation, target, kind) if kind == "unequal" else [])
     alone = _alone(rows.given, kind)
     if kind == "groups" and rows.weight is not rows.given.weight:  # groups that agree
         rows = one_of_each_group(rows)
     given = rows.given
     number, told = _residuals_advice(rows, kind, problem, fit, equation, target)
-    told = alone + told
+    told = alone + (told or apart)
     if isinstance(given.X, CompressedRows | Operator) or fit.status in STATUS_ADVICE:
         return number, told
     if given.weight is not None and has_noise(problem, fit):
@@ -281,7 +284,11 @@ def _sizes_advice(rows: CheckedRows, kind: RowKind, sample: Sample, equation: Eq
         sizes = sizes._replace(gross=sizes.gross[:0])
     if not sizes.harmful:
         return []
-    name = equation.vocabulary.names[sample.places[sizes.column]]
+    names = equation.vocabulary.names
+    if (found := missing_product(columns, errors, fitted, sample.kept)) is not None:
+        one, other, share = found
+        return [(told_of_product(names[sample.places[one]], names[sample.places[other]], share), UnequalErrorsWarning)]
+    name = names[sample.places[sizes.column]]
     return [(told_of_sizes(sizes, name, kind, rows.numbers[sample.numbers[once]]), UnequalErrorsWarning)]
 
 
@@ -420,11 +427,12 @@ def _worse_than_mean(rows: CheckedRows, equation: Equation, target: int, kind: R
         return []
     errors = y - dense(rows.X[:, support]) @ equation.coefficients - equation.intercept
     explained = 1 - float(errors @ errors) / max(float(np.sum((y - y.mean()) ** 2)), TINY)
-    if explained >= 0:
+    if explained >= (0 if kind == "series" else BELOW_MEAN):
         return []
     if kind == "unequal":
         worst = np.argsort(-np.abs(errors))[:GROSS_ROWS]
-        return [(told_of_worst(explained, errors[worst] ** 2 / float(errors @ errors), rows.numbers[worst]), UnequalErrorsWarning)]
+        shares = errors[worst] ** 2 / float(errors @ errors)
+        return [(told_of_worst(explained, shares, rows.numbers[worst]), UnequalErrorsWarning)]
     text = (
         "With rows='series' the terms explain how y changes from row to row, but predictions of y itself are further "
         f"off than its mean (R² = {explained:.2f} on the rows fitted). A trend, a season or another slow column is "

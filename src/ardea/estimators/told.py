@@ -72,10 +72,10 @@ def told_of_blocks(breaks: Index, total: float) -> str:
     """Return a warning of levels that hold for some rows, with what to do."""
     first = ", ".join(map(str, breaks[:NAMED_ROWS].tolist()))
     return (
-        f"Columns change their levels at the same rows ({first}, …, counted from 0) and keep them in between, and so do "
-        f"errors: {total:g} rows are {breaks.size + 1} blocks whose rows share an error, which is no series. More false "
-        "terms than asked for are kept, and intervals are too narrow. Say which rows form a block with groups= and use "
-        "rows='groups' (python -m ardea.explain dependent_rows)."
+        f"Columns change their levels at the same rows ({first}, …, counted from 0) and keep them in between, and so "
+        f"do errors: {total:g} rows are about {breaks.size + 1} blocks whose rows share an error, which is no series. "
+        "More false terms than asked for are kept, and intervals are too narrow. Say which rows form a block with "
+        "groups= and use rows='groups' (python -m ardea.explain dependent_rows)."
     )
 
 
@@ -196,6 +196,19 @@ def told_of_worst(explained: float, shares: Array, numbers: Index) -> str:
         f"{_listed_rows(numbers[:number])} {'has' if number == 1 else 'have'} {100 * shares[:number].sum():.0f} % of "
         "all squared errors. Look there for slips, and mend or drop rows that are wrong; if they are right, a straight "
         "line does not hold so far out: take logarithms (python -m ardea.explain unequal_errors)."
+    )
+
+
+def told_of_product(one: str, other: str, share: float) -> str:
+    """Return a warning of a missing square or product, which looks like errors of unequal size, with what to do."""
+    what, option = f"product of {printable(one)} and {printable(other)}", "--interactions"
+    if one == other:
+        what, option = f"square of {printable(one)}", "--degree 2"
+    return (
+        f"The {what} explains {100 * share:.0f} % of what the terms leave of y: add it as a column ({option} on the "
+        "command line adds all of its kind). Without it errors look as if they were of unequal size, more false terms "
+        "than asked for may be kept, and intervals are too narrow; rows='unequal' would not mend that. "
+        "(python -m ardea.explain unequal_errors)"
     )
 
 

@@ -20,7 +20,7 @@ Sizes are learned after the terms have come to rest: the effect of a term that i
 
 h may still be wrong: rows taken for precise that are not make chance look significant. With x the columns of L[1 X],
 free of the first, the variance of a coefficient is that of least squares times v = Σ x²ψ²/(σ²Σ x²) (White's sandwich,
-1980). Averaged over the columns, v says how many rows tell as much as one ought to: each counts 1/v, if v > 1.
+1980). Averaged over the columns, v says how many rows tell as much as one ought to. Each row counts 1/v, if worth it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FAR = 1.5
 SPURIOUS, MOST_LINES, FARTHEST_SIZE = 0.05, 3, 1e3
 # Sizes and the errors that show them are learned in turn so often (measured: more changes nothing).
 SIZE_ROUNDS = 2
-# Where sizes may jump, in normal scores: one, two and three sixths of the rows, or so, lie beyond (a convention).
+# Where sizes may jump, in normal scores: from one to five sixths of the rows, or so, lie below (a convention).
 JUMPS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 # Steps of a Huber regression, and of the coefficients of sizes, and when they end; each gains a digit in about three.
 MOST_STEPS, STEP = 100, 1e-6
@@ -104,7 +104,7 @@ class UnequalErrors(Errors):
         apart -= np.outer(constant, constant @ apart / (constant @ constant))
         np.square(apart, out=apart)
         sums = apart.sum(axis=0)
-        return max(1.0, float(np.mean(self.squares @ apart / sums, where=sums > EPS)))
+        return float(np.mean(self.squares @ apart / sums, where=sums > EPS))
 
     def starts(self, flat: Array, y: Array) -> list[Errors]:
         """Return errors drawn in beside no term: beside others, false terms of few rows would hide large errors."""

@@ -34,23 +34,23 @@ WIDE = 14.0
 # A row is far out that is so many times as far from the medians as all others; at most so many; and the limits of a
 # fit without them: conventions.
 APART, MOST_WILD, LIMITS = 3.0, 3, (None, 500, 1e-6)
-# Share of the columns in which a row must be far from all others to be called so, if not in a single one (a convention).
+# Share of the columns in which a row must be far from all others to be called so, unless in one: a convention.
 WHOLE = 0.25
 # Deviations by which a value that y leads to expect may lie beyond all others: a convention.
 SLACK = 3.0
 
 
-def wild_advice(rows: CheckedRows, kind: RowKind, equation: Equation, target: int) -> list[Advice]:
-    """Return what to tell of the few rows far out that all others contradict."""
+def wild_advice(rows: CheckedRows, kind: RowKind, equation: Equation, target: int) -> tuple[list[Advice], list[Advice]]:
+    """Return what to tell of values that look like slips, and of rows far out that all others contradict."""
     m = len(rows.Y)
     far = _far(rows) if isinstance(rows.X, np.ndarray) and rows.weight is None else np.empty(0, dtype=np.intp)
     if not far.size or m - far.size - len(equation.support) < FEWEST_LEFT:
-        return []
+        return [], []
     law = _law_without(rows, far, equation, target)
     if law is None:
-        return []
+        return [], []
     low, high = ranges_of(np.delete(rows.X, far, axis=0))
-    told = list[str]()
+    slips, apart = list[Advice](), list[Advice]()
     for row, error in zip(far.tolist(), law.errors.tolist(), strict=True):
         x = rows.X[row]
         away = np.maximum(x - high, low - x) / np.where(high > low, high - low, np.inf)
@@ -61,10 +61,10 @@ def wild_advice(rows: CheckedRows, kind: RowKind, equation: Equation, target: in
             slope = float(law.coefficients[law.terms.index(j)])
             expected, slack = x[j] + error / slope, SLACK * law.noise / abs(slope)
             if low[j] - slack <= expected <= high[j] + slack:
-                told.append(_told_of_cell(row, said, expected))
+                slips.append((_told_of_cell(row, said, expected), SuspectDataWarning))
         elif beyond > max(1.0, WHOLE * x.size) and kind != "unequal":
-            told.append(_told_of_row(row, said, beyond, x.size))
-    return [(one, SuspectDataWarning) for one in told]
+            apart.append((_told_of_row(row, said, beyond, x.size), SuspectDataWarning))
+    return slips, apart
 
 
 def _told_of_cell(row: int, said: str, expected: float) -> str:
@@ -103,7 +103,7 @@ def _far(rows: CheckedRows) -> Index:
     if not wide.size:
         return none
     usual = np.where(usual[wide] > 0, usual[wide], away[:, wide].mean(axis=0))
-    apart = (X[:, wide] - centre[wide]) / usual
+    apart = (X[:, wide] - centre[wide]) / np.maximum(usual, EPS * width[wide])
     distances = np.sqrt(np.einsum("ij,ij->i", apart, apart))
     order = np.argpartition(-distances, MOST_WILD)[: 1 + MOST_WILD]
     order = order[np.argsort(-distances[order])]
