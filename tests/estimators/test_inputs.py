@@ -46,6 +46,7 @@ BAD_DATA = {
     "infinity in X": (spoiled(X, np.inf), Y, "infinity"),
     "NaN in y": (X, spoiled(Y, np.nan), "NaN"),
     "infinity in y": (X, spoiled(Y, -np.inf), "infinity"),
+    "sparse y": (X, sparse.csr_matrix(np.ones((20, 1))), r"y\.toarray\(\)"),
     "NaN in sparse X": (sparse.csr_array(spoiled(X, np.nan)), Y, "NaN"),
     "fewer targets than rows": (X, Y[:-1], "inconsistent numbers of samples"),
     "no rows": (X[:0], Y[:0], "0 sample"),

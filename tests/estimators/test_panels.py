@@ -121,3 +121,29 @@ def test_readings_of_one_thing_in_any_order_are_told():
         own += bool(said("independent", X[order], (X[:, 0] + rng.normal(size=120))[order], None))
     assert shared >= 48
     assert own <= 1
+
+
+def test_groups_that_lie_in_larger_ones_are_told():
+    told = []
+    for seed, between in enumerate([1.0] * 6 + [0.0] * 6):
+        rng = np.random.default_rng([44, seed])
+        school, label = np.repeat(np.arange(45), 20), np.repeat(np.arange(180), 5)
+        X = rng.normal(size=(900, 8))
+        X[:, :4] = rng.normal(size=(45, 4))[school]
+        y = X[:, 7] + (between * rng.normal(size=45))[school] + 0.5 * rng.normal(size=180)[label] + rng.normal(size=900)
+        told.append(any("Groups seem to lie in larger ones" in one for one in said("groups", X, y, label)))
+    assert told == [True] * 6 + [False] * 6
+
+
+def test_levels_that_hold_for_some_rows_are_no_series():
+    told = []
+    for seed in range(12):
+        rng = np.random.default_rng([45, seed])
+        X, e = rng.normal(size=(12, 8)), rng.normal(size=12)
+        if seed < 6:
+            X, e = np.repeat(X, 20, axis=0), np.repeat(e, 20)
+        else:
+            X, e = (np.cumsum(rng.standard_t(3, size=(240, *one.shape[1:])), axis=0) for one in (X, e))
+        X, e = X + 0.2 * rng.normal(size=X.shape), e + 0.2 * rng.normal(size=e.shape)
+        told.append(any("blocks whose rows share an error" in one for one in said("series", X, X[:, 0] + e, None)))
+    assert told == [True] * 6 + [False] * 6

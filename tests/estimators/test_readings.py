@@ -92,6 +92,17 @@ def test_what_chance_and_growth_bring_is_not_told():
         assert told(X, X[:, 0] + rng.normal(size=40)) == []
 
 
+def test_what_most_rows_have_and_products_with_indicators_are_no_codes():
+    rng = np.random.default_rng(3)
+    X, y = table(rows=40)
+    X[:, 2] = np.where(np.arange(40) < 4, rng.uniform(8, 9, size=40), 0.0)  # an amount that is seldom there
+    assert told(X, y) == []
+    X[:, 2] = np.arange(40) >= 10
+    X[:, 3] = X[:, 2] * rng.uniform(8, 9, size=40)
+    assert told(X, y) == []
+    assert "x3 is 0 in 10 rows" in told(X[:, [0, 1, 1, 3]], y)[0]
+
+
 def test_frames_name_their_columns():
     X, y = table()
     frame = pd.DataFrame(X, columns=["heat", "b", "c", "d"])

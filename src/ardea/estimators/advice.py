@@ -54,8 +54,9 @@ NAMED = 3
 # A value is far out that is this many times the range of all others away from them (a convention), if it is repeated or
 # the usual code of a program: data that grow by any factor do not do that.
 FAR_OUT = 5.0
-# Different codes of one column: a convention (97, 98 and 99 of questionnaires).
-MOST_CODES = 3
+# Different codes of one column (97, 98 and 99 of questionnaires), and the share of the rows that all have at most,
+# since what most rows have is no exception: conventions.
+MOST_CODES, MOST_MISSING = 3, 1 / 3
 # What instruments and programs write for what is missing: nines, the last whole numbers of 2 and 4 bytes (an unsigned
 # one, too), and what is beyond any unit, as 1e30 is. A negative one among numbers that are not needs not be far.
 NINES = np.array([10.0**n - 1 for n in range(2, 10)])
@@ -361,6 +362,13 @@ def _listed(pairs: Sequence[Pair], names: Sequence[str]) -> str:
 # Values and rows that look like no readings
 
 
+def _is_product(column: Array, X: Array) -> bool:
+    """Whether a column is zero exactly where an indicator is, as a product with it is."""
+    zero = column == 0
+    same = X[:, ((X == 0) == zero[:, None]).all(axis=0)]
+    return bool(zero.any() and (np.ptp(same[~zero], axis=0) == 0).any())
+
+
 class Codes(NamedTuple):
     """Values of a column that are far from all others, each with its number of rows, and the range of the others."""
 
@@ -383,11 +391,6 @@ def codes_of(column: Array, is_sure: Callable[[float, int], bool]) -> Codes | No
     """Return the values of a column that look like codes for what is missing; None where none does.
 
     `is_sure` tells by a value and its number of rows whether it is one, if it is far from all others.
-
-    Examples
-    --------
-    >>> codes_of(np.array([12.5, -999.0, 14.0, 13.1, -999.0]), lambda value, rows: rows > 1).values
-    [(-999.0, 2)]
     """
     found, rest = list[tuple[float, int]](), column
     while len(found) < MOST_CODES:
@@ -395,6 +398,8 @@ def codes_of(column: Array, is_sure: Callable[[float, int], bool]) -> Codes | No
         if not far or not all(is_sure(*one) for one in far):
             break
         found += far
+        if sum(rows for _, rows in found) > MOST_MISSING * column.size:
+            return None
         rest = rest[~np.isin(rest, [value for value, _ in far])]
     return Codes(sorted(found), float(rest.min()), float(rest.max())) if found else None
 
@@ -450,12 +455,12 @@ def _on_codes(
             continue
         column, name = (X[:, j], names[0][int(j)]) if j < split else (Y[:, j - split], names[1][int(j) - split])
         codes = codes_of(column, lambda value, rows: rows > 1 or is_usual(value))
-        if codes is not None:
+        if codes is not None and not _is_product(column, X):
             yield codes.told(name, "leave these rows out")
 
 
 def _two_valued(first: Array, low: Array, high: Array) -> NDArray[np.bool_]:
-    """Return whether the first rows have only the least and the greatest value, as those of indicators do."""
+    """Whether the first rows have only the least and the greatest value, as those of indicators do."""
     return np.asarray(((first == low) | (first == high)).all(axis=0))
 
 

@@ -28,7 +28,7 @@ from ardea.core.implicit import Operator
 from ardea.core.lazy import compiled_module, numpy_is_asked_for
 from ardea.core.loop import STATUS_ADVICE, Fit
 from ardea.core.problem import TINY, Array, Index, Problem, require
-from ardea.equation import Equation
+from ardea.equation import CLOSE, Equation
 from ardea.estimators.advice import (
     Advice,
     DependentRowsWarning,
@@ -57,6 +57,7 @@ from ardea.estimators.residuals import (
     basis_of,
     copied_rows,
     equal_pairs,
+    harm_between,
     harm_by_groups,
     harm_in_order,
     harm_within,
@@ -64,10 +65,18 @@ from ardea.estimators.residuals import (
     unusual,
 )
 from ardea.estimators.resting import MOST_OF_IT, unsupported
-from ardea.estimators.sizes import false_terms_if_dealt, unequal_sizes
-from ardea.estimators.told import told_of_dependence, told_of_few, told_of_sizes
+from ardea.estimators.sizes import GROSS_ROWS, false_terms_if_dealt, missing_product, unequal_sizes
+from ardea.estimators.told import (
+    told_of_blocks,
+    told_of_dependence,
+    told_of_few,
+    told_of_product,
+    told_of_sizes,
+    told_of_worst,
+)
 from ardea.estimators.unequal import UnequalErrors
 from ardea.estimators.weights import weights_advice
+from ardea.estimators.wild import wild_advice
 from ardea.methods.task import Limits, Wish, tasks_of
 from ardea.methods.task import sparse as sparse_ard
 from ardea.rates import DEFAULT_FALSE_TERMS, rate_for
@@ -79,6 +88,11 @@ FEWEST_TESTED = 20
 # Fewest groups for columns that are constant within them: with 20 neither false terms nor intervals hold, with 80 both
 # do (measured, `benchmarks.dependence`), and with 40 (150 fits each of 5, 20 and 50 columns) within 1.4 times and 90 %.
 FEW_GROUPS = 40
+# Square of a step, in units of its median, from which it may be a change of level, and the fewest blocks, and rows of
+# each: conventions.
+JUMP, FEWEST_BLOCKS = 3.0, 3
+# R² that is worth a word where errors are of unequal size (a convention): gross errors of y bring it just below zero.
+BELOW_MEAN = -0.1
 # Rows and columns that are looked at, so that large fits do not wait for it: conventions.
 MOST_TESTED_ROWS, MOST_TESTED_COLUMNS = 2048, 64
 # The terms stay the same after two or three rounds (measured); beyond this many they alternate between equals.
@@ -159,7 +173,9 @@ def _times(errors: Errors, rows: CheckedRows) -> CheckedRows:
     require(8 * 3 * m * d, f"{m} rows and {d} columns made independent")
     X = errors.whitened(dense(rows.X))
     how = Whitened(errors.whitened(np.ones(m)), errors.log_volume, errors.correlation, rows)
-    return replace(rows, X=X, Y=errors.whitened(errors.drawn_in(rows.Y)), ranges=ranges_of(X), whitened=how)
+    v, Y = errors.inflation(X, how.constant), errors.whitened(errors.drawn_in(rows.Y))
+    weight = np.full(m, 1 / v) if v * WORTH_A_WORD > 1 else rows.weight
+    return replace(rows, X=X, Y=Y, weight=weight, ranges=ranges_of(X), whitened=how)
 
 
 # The test -------------------------------------------------------------------------------------------------------------
@@ -172,12 +188,15 @@ def rows_advice(
 
     The number is NaN where no test can be trusted.
     """
+    slips, apart = ([], []) if fit.status in STATUS_ADVICE else wild_advice(rows.given, kind, equation, target)
+    if slips:  # alone: residuals that are odd may come from these rows
+        return np.nan, slips + (_worse_than_mean(rows.given, equation, target, kind) if kind == "unequal" else [])
     alone = _alone(rows.given, kind)
-    if rows.weight is not rows.given.weight:  # groups that agree
+    if kind == "groups" and rows.weight is not rows.given.weight:  # groups that agree
         rows = one_of_each_group(rows)
     given = rows.given
     number, told = _residuals_advice(rows, kind, problem, fit, equation, target)
-    told = alone + told
+    told = alone + (told or apart)
     if isinstance(given.X, CompressedRows | Operator) or fit.status in STATUS_ADVICE:
         return number, told
     if given.weight is not None and has_noise(problem, fit):
@@ -214,14 +233,16 @@ def _residuals_advice(
     if before is None or after is None:
         return total, []
     harms, few = _harms(before), _few_groups(before) if kind == "groups" else []
-    few += _worse_than_mean(given, equation, target) if kind == "series" else []
-    effective = total / max([1.0, *(harm.inflation for harm in harms.values())])
+    few += _worse_than_mean(given, equation, target, kind) if kind in ("series", "unequal") else []
+    effective = min(rows.total, total / max([1.0, *(harm.inflation for harm in harms.values())]))
     for of, harm in (harms if rows is given else _harms(after)).items():
         if harm.chance < ALARM and harm.inflation * WORTH_A_WORD > 1:
             left = effective if rows is given else total / harm.inflation
             return effective, [*few, (told_of_dependence(of, harm, kind, total, left), DependentRowsWarning)]
     if (values := _two_values(given.Y[:, target])) is not None:
         return effective, [*few, _on_two_values(values, problem, after, equation)]
+    if kind == "series" and given.groups is None and (breaks := _blocks(given, equation)).size:
+        return effective, [*few, (told_of_blocks(breaks, total), DependentRowsWarning)]
     told = few + _sizes_advice(rows, kind, after, equation, target)
     return effective, told + _on_few_rows(rows, equation, target)
 
@@ -297,7 +318,11 @@ def _sizes_advice(rows: CheckedRows, kind: RowKind, sample: Sample, equation: Eq
         sizes = sizes._replace(gross=sizes.gross[:0])
     if not sizes.harmful:
         return []
-    name = equation.vocabulary.names[sample.places[sizes.column]]
+    names = equation.vocabulary.names
+    if (found := missing_product(columns, errors, fitted, sample.kept)) is not None:
+        one, other, share = found
+        return [(told_of_product(names[sample.places[one]], names[sample.places[other]], share), UnequalErrorsWarning)]
+    name = names[sample.places[sizes.column]]
     return [(told_of_sizes(sizes, name, kind, rows.numbers[sample.numbers[once]]), UnequalErrorsWarning)]
 
 
@@ -305,7 +330,7 @@ def _on_few_rows(rows: CheckedRows, equation: Equation, target: int) -> list[Adv
     """Return what to tell of terms that were chosen because of a few rows far out."""
     support = np.asarray(equation.kept.support, dtype=np.intp)
     chosen = np.searchsorted(support, equation.kept.active)  # both are in order
-    if rows.weight is not None or not chosen.size or isinstance(rows.X, Operator):
+    if rows.given.weight is not None or not chosen.size or isinstance(rows.X, Operator):
         return []
     constant = np.ones(len(rows.Y)) if rows.constant is None else rows.constant
     columns, given = dense(rows.X[:, support]), dense(rows.given.X[:, support])
@@ -396,6 +421,8 @@ def _harms(sample: Sample) -> dict[str, Harm]:
         if sample.within:
             harms["within"] = harm_within(*looked_at, groups)
         harms["groups"] = harm_by_groups(*looked_at, groups)
+        if sample.ordered:
+            harms["larger"] = harm_between(*looked_at, groups)
     else:
         cells = digests(sample.columns, odd_numbers(sample.places.size))
         # Not copies in y, too.
@@ -423,19 +450,23 @@ def _looked_at(rows: CheckedRows, support: Index) -> tuple[Index, Array]:
     return index, np.asarray(part, dtype=float) if isinstance(part, np.ndarray) else dense(part)
 
 
-def _worse_than_mean(rows: CheckedRows, equation: Equation, target: int) -> list[Advice]:
-    """Return what to tell of terms that explain changes, while the levels of y are further off than their mean.
+def _worse_than_mean(rows: CheckedRows, equation: Equation, target: int, kind: RowKind) -> list[Advice]:
+    """Return what to tell of terms that explain changes or most rows, while y is further off than its mean.
 
     If errors hardly forget those before, as those of a random walk or of a trend that is missing, the constant is told
-    by the first rows alone.
+    by the first rows alone. Rows far out hardly count where errors are of unequal size.
     """
     support, y = np.asarray(equation.kept.support, dtype=np.intp), rows.Y[:, target]
     if not support.size or equation.intercept is None:
         return []
     errors = y - dense(rows.X[:, support]) @ equation.coefficients - equation.intercept
     explained = 1 - float(errors @ errors) / max(float(np.sum((y - y.mean()) ** 2)), TINY)
-    if explained >= 0:
+    if explained >= (0 if kind == "series" else BELOW_MEAN):
         return []
+    if kind == "unequal":
+        worst = np.argsort(-np.abs(errors))[:GROSS_ROWS]
+        shares = errors[worst] ** 2 / float(errors @ errors)
+        return [(told_of_worst(explained, shares, rows.numbers[worst]), UnequalErrorsWarning)]
     text = (
         "With rows='series' the terms explain how y changes from row to row, but predictions of y itself are further "
         f"off than its mean (R² = {explained:.2f} on the rows fitted). A trend, a season or another slow column is "
@@ -443,6 +474,21 @@ def _worse_than_mean(rows: CheckedRows, equation: Equation, target: int) -> list
         "leave rows= out (python -m ardea.explain dependent_rows)."
     )
     return [(text, DependentRowsWarning)]
+
+
+def _blocks(rows: CheckedRows, equation: Equation) -> Index:
+    """Return where columns change their levels, if rows that share one explain errors better than a series does."""
+    steps = np.diff(_looked_at(rows, np.empty(0, dtype=np.intp))[1], axis=0)
+    if len(steps) + 1 < len(rows.Y):
+        return np.empty(0, dtype=np.intp)
+    squares = (steps**2 / np.maximum((steps**2).mean(axis=0), TINY)).mean(axis=1)
+    breaks = 1 + np.flatnonzero(squares > JUMP * np.median(squares))
+    if not FEWEST_BLOCKS < breaks.size < len(rows.Y) / FEWEST_BLOCKS:
+        return breaks[:0]
+    flat, y = _beside(rows, equation.support, equation.intercept is not None)
+    codes = np.searchsorted(breaks, np.arange(y.size), side="right")
+    gains = [one.learned(flat, y).gain(flat, y) for one in (SeriesErrors.of(rows), GroupErrors(codes, np.ones(y.size)))]
+    return breaks if gains[1] - gains[0] > CLOSE else breaks[:0]
 
 
 def _alone(rows: CheckedRows, kind: RowKind) -> list[Advice]:

@@ -57,6 +57,13 @@ class Errors:
         """How many numbers were learned of V."""
         return int(self.correlation.size)
 
+    def inflation(self, white: Array, constant: Array) -> float:
+        """Return how much larger variances of coefficients are than V says, given L times the columns and the constant.
+
+        1 where V is not doubted.
+        """
+        return 1.0
+
     def starts(self, flat: Array, y: Array) -> list[Errors]:
         """Return where learning begins, given the columns of no term at all.
 
@@ -64,6 +71,10 @@ class Errors:
         for them.
         """
         return [self, self.learned(flat, y)]
+
+    def gain(self, flat: Array, y: Array) -> float:
+        """Return 2 ln of the restricted likelihood, less its price by AIC, up to a constant."""
+        return -_restricted(self, flat, y) - 2 * self.n_learned
 
     def refined(self) -> Errors | None:
         """Return errors of which more is learned once the terms have come to rest."""

@@ -184,6 +184,8 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any = N
         return CheckedRows.of_compressed(X)
     if hasattr(X, "index") and (advice := in_another_order(X, y=y, sample_weight=sample_weight, groups=groups)):
         warn_caller(advice, SuspectDataWarning)
+    if sparse.issparse(y):
+        raise ValueError("y is a sparse matrix: pass an array, y.toarray().ravel() for one target.")
     X, y, ranges = _checked_arrays(model, X, y, first=first)
     if np.iscomplexobj(y):
         raise ValueError("Complex data not supported: fit the real and the imaginary part of y separately.")

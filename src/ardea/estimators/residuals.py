@@ -73,6 +73,9 @@ MOSTLY = 10
 # Share of the rows at one end of y from which a pile is worth a word, and the fewest values between both ends, so that
 # a scale of few steps has no piles: conventions.
 PILED_SHARE, FEWEST_BETWEEN = 0.05, 10
+# Fewest groups that are looked at as a series, and the share of its variation that is between groups from which on a
+# column is one of theirs: conventions.
+FEWEST_GROUPS, MOSTLY_BETWEEN = 20, 0.5
 # A skewness below which a distribution is symmetric: its tail differs from a normal one by less than 1e-3 of itself.
 SYMMETRIC = 1e-4
 
@@ -256,6 +259,22 @@ def harm_within(columns: Array, errors: Array, fitted: Array, codes: Index) -> H
     if chance > PERHAPS:
         return Harm(1.0, chance, correlation)
     return Harm(harm_in_order(columns[order], errors, fitted[order]).inflation, chance, correlation)
+
+
+def harm_between(columns: Array, errors: Array, fitted: Array, codes: Index) -> Harm:
+    """Return what dependence of groups that follow each other does to columns that mostly differ between groups.
+
+    Groups in larger ones, such as classes in schools, are a series of their own, in the order of their appearance.
+    """
+    first, codes = np.unique(codes, return_index=True, return_inverse=True)[1:]
+    together = sparse.csr_array((np.ones(codes.size), (codes, np.arange(codes.size))))[np.argsort(first)]
+    root = np.sqrt(together.sum(axis=1))[:, None]
+    apart = columns - columns.mean(axis=0)
+    sums, taken = together @ apart / root, together @ fitted / root
+    between = sums[:, (sums**2).sum(axis=0) > MOSTLY_BETWEEN * (apart**2).sum(axis=0)]
+    if first.size < FEWEST_GROUPS or not between.shape[1]:
+        return Harm(1.0, 1.0, 0.0)
+    return harm_in_order(between, (together @ errors[:, None] / root)[:, 0], taken)
 
 
 def _chance_within(errors: Array, codes: Index) -> float:

@@ -23,6 +23,7 @@ def told_of_dependence(of: str, harm: Harm, kind: RowKind, total: float, effecti
     where = {
         "groups": "rows of one group",
         "within": "neighbouring rows of one group",
+        "larger": "groups that follow each other",
         "replicates": "rows with the same values in all columns",
     }.get(of, apart)
     left = "" if kind == "independent" else f" after rows={kind!r} has been applied"
@@ -52,6 +53,11 @@ def _independence(of: str, lag: int, kind: RowKind) -> str:
             "Rows of different groups that follow each other share something, such as a date: if that is what harms "
             "most, give it as groups= and use rows='groups', or add columns for it to always_keep."
         )
+    if of == "larger":
+        return (
+            "Groups seem to lie in larger ones, as classes do in schools: give the larger as groups= and use "
+            "rows='groups', if columns differ between these. Where columns differ at both levels, neither is right."
+        )
     if kind == "groups" or of == "groups":
         return "Use rows='groups'."
     if of == "replicates":
@@ -59,6 +65,17 @@ def _independence(of: str, lag: int, kind: RowKind) -> str:
     return (
         "If the rows are in the order of time, use rows='series'; if they come in blocks, say which with groups= and "
         "use rows='groups'."
+    )
+
+
+def told_of_blocks(breaks: Index, total: float) -> str:
+    """Return a warning of levels that hold for some rows, with what to do."""
+    first = ", ".join(map(str, breaks[:NAMED_ROWS].tolist()))
+    return (
+        f"Columns change their levels at the same rows ({first}, …, counted from 0) and keep them in between, and so "
+        f"do errors: {total:g} rows are about {breaks.size + 1} blocks whose rows share an error, which is no series. "
+        "More false terms than asked for are kept, and intervals are too narrow. Say which rows form a block with "
+        "groups= and use rows='groups' (python -m ardea.explain dependent_rows)."
     )
 
 
@@ -88,6 +105,7 @@ def told_of_sizes(sizes: Sizes, name: str, kind: RowKind, numbers: Index) -> str
         )
     do = "Use rows='unequal', or take" if kind == "independent" else "Take"
     both = (
+        "Values that were filled in between readings look like this, too: use the rows that were read. "
         "No rows= learns dependence and sizes together: if that does not help, intervals stay too narrow, and robust "
         "(HAC) standard errors of another package tell more. "
     )
@@ -101,6 +119,31 @@ def told_of_sizes(sizes: Sizes, name: str, kind: RowKind, numbers: Index) -> str
         f"{far}{'. ' * bool(far)}{do} logarithms of what varies over orders of magnitude; look at the largest "
         "residuals (plot_residuals()), and mend or drop rows that are wrong. "
         f"{both}(python -m ardea.explain unequal_errors)"
+    )
+
+
+def told_of_worst(explained: float, shares: Array, numbers: Index) -> str:
+    """Return a warning of a fit that is good in most rows, and further off than the mean in all, with what to do."""
+    number = min(int(np.searchsorted(np.cumsum(shares), 0.5)) + 1, shares.size)
+    return (
+        f"R² = {explained:.2f} on the rows fitted: predictions are further off than the mean of y, although the terms "
+        f"may explain most rows well. With rows='unequal' rows far out hardly count in the fit, but they do in R²: "
+        f"{_listed_rows(numbers[:number])} {'has' if number == 1 else 'have'} {100 * shares[:number].sum():.0f} % of "
+        "all squared errors. Look there for slips, and mend or drop rows that are wrong; if they are right, a straight "
+        "line does not hold so far out: take logarithms (python -m ardea.explain unequal_errors)."
+    )
+
+
+def told_of_product(one: str, other: str, share: float) -> str:
+    """Return a warning of a missing square or product, which looks like errors of unequal size, with what to do."""
+    what, option = f"product of {printable(one)} and {printable(other)}", "--interactions"
+    if one == other:
+        what, option = f"square of {printable(one)}", "--degree 2"
+    return (
+        f"The {what} explains {100 * share:.0f} % of what the terms leave of y: add it as a column ({option} on the "
+        "command line adds all of its kind). Without it errors look as if they were of unequal size, more false terms "
+        "than asked for may be kept, and intervals are too narrow; rows='unequal' would not mend that. "
+        "(python -m ardea.explain unequal_errors)"
     )
 
 

@@ -11,12 +11,16 @@ Rows of unequal size are independent: V is diagonal, with the square roots h. On
    Least squares on y* is the Huber regression, and its variance for errors of like size the asymptotic one,
    E ψ²/(E ψ′)². In a column x with no part in y, the sum Σ xψ(u) has, for symmetric errors of whatever sizes, a
    variance of at most k²Σ x²: no few rows can make it significant.
-3) *Sizes.* ln h/h₀ is a sum of broken lines in normal scores z: z, |z|, max(z, 0), min(z, 0), of the columns, of the
-   distance of a row from their means (errors that grow with leverage), and of f (errors that grow with y). For a
-   lognormal column z is its logarithm, and h a power of it. Lines enter one by one, the one whose correlation with
-   ρ(u) = min(u², c²) is most significant; their coefficients solve Σ z(ρ(u) − E ρ) = 0.
+3) *Sizes.* ln h/h₀ is a sum of broken lines in normal scores z: z, |z|, max(z, 0), min(z, 0) and steps, of the
+   columns, of the distance of a row from their means (errors that grow with leverage), and of f (errors that grow with
+   y). For a lognormal column z is its logarithm, and h a power of it. Lines enter one by one, the one whose correlation
+   with ρ(u) = min(u², c²) is most significant; their coefficients solve Σ z(ρ(u) − E ρ) = 0.
 
 Sizes are learned after the terms have come to rest: the effect of a term that is missing looks like a larger error.
+
+h may still be wrong: rows taken for precise that are not make chance look significant. With x the columns of L[1 X],
+free of the first, the variance of a coefficient is that of least squares times v = Σ x²ψ²/(σ²Σ x²) (White's sandwich,
+1980). Averaged over the columns, v says how many rows tell as much as one ought to. Each row counts 1/v, if worth it.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg, special
 
-from ardea.core.problem import EPS, Array, require
+from ardea.core.problem import EPS, TINY, Array, require
 from ardea.estimators.errors import Errors
 from ardea.estimators.inputs import CheckedRows, dense
 from ardea.estimators.residuals import MEDIAN, MOST_TAKEN
@@ -44,6 +48,8 @@ FAR = 1.5
 SPURIOUS, MOST_LINES, FARTHEST_SIZE = 0.05, 3, 1e3
 # Sizes and the errors that show them are learned in turn so often (measured: more changes nothing).
 SIZE_ROUNDS = 2
+# Where sizes may jump, in normal scores: from one to five sixths of the rows, or so, lie below (a convention).
+JUMPS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 # Steps of a Huber regression, and of the coefficients of sizes, and when they end; each gains a digit in about three.
 MOST_STEPS, STEP = 100, 1e-6
 
@@ -56,6 +62,7 @@ class UnequalErrors(Errors):
     far: Array  # h₀
     size: Array  # h
     excess: Array  # y − y*, in units of the largest |y|
+    squares: Array  # ψ²/σ², less what fitting took of them
     sizes_learned: bool = False
     correlation = np.empty(0)
 
@@ -63,13 +70,13 @@ class UnequalErrors(Errors):
     def of(cls, rows: CheckedRows) -> UnequalErrors:
         """Return errors of equal size, none of them large."""
         m, d = rows.X.shape
-        require(8 * 12 * m * d, f"{m} rows and {d} columns of errors of unequal size")
+        require(8 * 25 * m * d, f"{m} rows and {d} columns of errors of unequal size")
         X = dense(rows.X)
         X = X[:, np.ptp(X, axis=0) > 0]
         if X.shape[1] == 0:
-            return cls(np.empty((m, 0)), np.ones(m), np.ones(m), np.zeros(m))
+            return cls(np.empty((m, 0)), np.ones(m), np.ones(m), np.zeros(m), np.ones(m))
         lines = _broken_lines(np.column_stack([X, _distances(X)]))
-        return cls(lines, np.maximum(1.0, _robust_distances(X) * MEDIAN / FAR), np.ones(m), np.zeros(m))
+        return cls(lines, np.maximum(1.0, _robust_distances(X) * MEDIAN / FAR), np.ones(m), np.zeros(m), np.ones(m))
 
     @property
     def independent(self) -> bool:
@@ -89,6 +96,16 @@ class UnequalErrors(Errors):
         """Return y*."""
         return np.asarray(Y - np.abs(Y).max(axis=0) * self.excess[:, None])
 
+    def inflation(self, white: Array, constant: Array) -> float:
+        """Return v, where sizes are learned."""
+        if not self.sizes_learned:
+            return 1.0
+        apart = white / np.maximum(np.abs(white).max(axis=0), TINY)
+        apart -= np.outer(constant, constant @ apart / (constant @ constant))
+        np.square(apart, out=apart)
+        sums = apart.sum(axis=0)
+        return float(np.mean(self.squares @ apart / sums, where=sums > EPS))
+
     def starts(self, flat: Array, y: Array) -> list[Errors]:
         """Return errors drawn in beside no term: beside others, false terms of few rows would hide large errors."""
         return [self.learned(flat, y)]
@@ -106,14 +123,16 @@ class UnequalErrors(Errors):
                 errors = (y - fitted * found.size) / self.far / np.sqrt(1 - taken)
                 lines = np.hstack([self.lines, _broken_lines((fitted * found.size)[:, None])])
                 found = replace(found, size=self.far * _sizes(lines, errors / scale))
-        fitted, scale, _ = _huber(found.whitened(flat), found.whitened(y))
+        fitted, scale, taken = _huber(found.whitened(flat), found.whitened(y))
         if scale <= EPS:  # most rows are fitted exactly
-            return replace(found, size=np.ones(y.size))
+            return replace(found, size=np.ones(y.size), squares=np.ones(y.size))
         u = (found.whitened(y) - fitted) / scale
         drawn = np.clip(u, -DRAWN_IN, DRAWN_IN) / np.mean(np.abs(u) < DRAWN_IN)
         # In units in which σ² is the mean square of the errors drawn in.
         size = found.size * np.sqrt(np.mean(drawn**2) / np.mean((drawn * found.size) ** 2))
-        return replace(found, size=size, excess=(u - drawn) * scale * found.size)
+        squares = drawn**2 / (1 - taken)
+        excess = (u - drawn) * scale * found.size
+        return replace(found, size=size, excess=excess, squares=squares / squares.mean())
 
 
 def _distances(X: Array) -> Array:
@@ -132,9 +151,10 @@ def _robust_distances(X: Array) -> Array:
 
 
 def _broken_lines(X: Array) -> Array:
-    """Return z, |z|, max(z, 0) and min(z, 0) of the normal scores z of columns, centred."""
+    """Return z, |z|, max(z, 0), min(z, 0) and jumps of the normal scores z of columns, centred."""
     scores = np.apply_along_axis(normal_scores, 0, X)
-    lines = np.hstack([scores, np.abs(scores), np.maximum(scores, 0.0), np.minimum(scores, 0.0)])
+    jumps = [(scores > jump).astype(float) for jump in JUMPS]
+    lines = np.hstack([scores, np.abs(scores), np.maximum(scores, 0.0), np.minimum(scores, 0.0), *jumps])
     return np.asarray(lines - lines.mean(axis=0))
 
 
