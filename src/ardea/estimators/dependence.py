@@ -56,6 +56,7 @@ from ardea.estimators.residuals import (
     basis_of,
     copied_rows,
     equal_pairs,
+    far_rows,
     harm_between,
     harm_by_groups,
     harm_in_order,
@@ -95,6 +96,8 @@ FEW_GROUPS = 40
 JUMP, FEWEST_BLOCKS = 3.0, 3
 # R² that is worth a word where errors are of unequal size (a convention): gross errors of y bring it just below zero.
 BELOW_MEAN = -0.1
+# v from which rows count less than one: intervals are then 10 % too narrow (a convention).
+WORTH_COUNTING = 1.2
 # Rows and columns that are looked at, so that large fits do not wait for it: conventions.
 MOST_TESTED_ROWS, MOST_TESTED_COLUMNS = 2048, 64
 # The terms stay the same after two or three rounds (measured); beyond this many they alternate between equals.
@@ -176,7 +179,7 @@ def _times(errors: Errors, rows: CheckedRows) -> CheckedRows:
     X = errors.whitened(dense(rows.X))
     how = Whitened(errors.whitened(np.ones(m)), errors.log_volume, errors.correlation, rows)
     v, Y = errors.inflation(X, how.constant), errors.whitened(errors.drawn_in(rows.Y))
-    weight = np.full(m, 1 / v) if v * WORTH_A_WORD > 1 else rows.weight
+    weight = np.full(m, 1 / v) if v > WORTH_COUNTING else rows.weight
     return replace(rows, X=X, Y=Y, weight=weight, ranges=ranges_of(X), whitened=how)
 
 
@@ -190,11 +193,14 @@ def rows_advice(
 
     The number is NaN where no test can be trusted.
     """
-    slips, apart = ([], []) if fit.status in STATUS_ADVICE else wild_advice(rows.given, kind, equation, target)
+    given, slips, apart = rows.given, list[Advice](), list[Advice]()
+    if isinstance(given.X, np.ndarray) and given.weight is None and fit.status not in STATUS_ADVICE:
+        far = far_rows(given.X, ranges_of(given.X) if given.ranges is None else given.ranges)
+        slips, apart = wild_advice(given, far, kind, equation, target) if far.size else (slips, apart)
     if slips:  # alone: residuals that are odd may come from these rows
-        return np.nan, slips + (_worse_than_mean(rows.given, equation, target, kind) if kind == "unequal" else [])
-    alone = _alone(rows.given, kind)
-    if kind == "groups" and rows.weight is not rows.given.weight:  # groups that agree
+        return np.nan, slips + (_worse_than_mean(given, equation, target, kind) if kind == "unequal" else [])
+    alone = _alone(given, kind)
+    if kind == "groups" and rows.weight is not given.weight:  # groups that agree
         rows = one_of_each_group(rows)
     given = rows.given
     number, told = _residuals_advice(rows, kind, problem, fit, equation, target)
