@@ -96,8 +96,6 @@ FEW_GROUPS = 40
 JUMP, FEWEST_BLOCKS = 3.0, 3
 # R² that is worth a word where errors are of unequal size (a convention): gross errors of y bring it just below zero.
 BELOW_MEAN = -0.1
-# v from which rows count less than one: intervals are then 10 % too narrow (a convention).
-WORTH_COUNTING = 1.2
 # Rows and columns that are looked at, so that large fits do not wait for it: conventions.
 MOST_TESTED_ROWS, MOST_TESTED_COLUMNS = 2048, 64
 # The terms stay the same after two or three rounds (measured); beyond this many they alternate between equals.
@@ -179,7 +177,7 @@ def _times(errors: Errors, rows: CheckedRows) -> CheckedRows:
     X = errors.whitened(dense(rows.X))
     how = Whitened(errors.whitened(np.ones(m)), errors.log_volume, errors.correlation, rows)
     v, Y = errors.inflation(X, how.constant), errors.whitened(errors.drawn_in(rows.Y))
-    weight = np.full(m, 1 / v) if v > WORTH_COUNTING else rows.weight
+    weight = np.full(m, 1 / v) if v * WORTH_A_WORD > 1 else rows.weight
     return replace(rows, X=X, Y=Y, weight=weight, ranges=ranges_of(X), whitened=how)
 
 

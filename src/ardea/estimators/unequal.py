@@ -48,8 +48,8 @@ FAR = 1.5
 SPURIOUS, MOST_LINES, FARTHEST_SIZE = 0.05, 3, 1e3
 # Sizes and the errors that show them are learned in turn so often (measured: more changes nothing).
 SIZE_ROUNDS = 2
-# Where sizes may jump, in normal scores: one, three and five sixths of the rows, or so, lie below (a convention).
-JUMPS = (-1.0, 0.0, 1.0)
+# Where sizes may jump, in normal scores: from one to five sixths of the rows, or so, lie below (a convention).
+JUMPS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 # Steps of a Huber regression, and of the coefficients of sizes, and when they end; each gains a digit in about three.
 MOST_STEPS, STEP = 100, 1e-6
 
@@ -70,7 +70,7 @@ class UnequalErrors(Errors):
     def of(cls, rows: CheckedRows) -> UnequalErrors:
         """Return errors of equal size, none of them large."""
         m, d = rows.X.shape
-        require(8 * 20 * m * d, f"{m} rows and {d} columns of errors of unequal size")
+        require(8 * 25 * m * d, f"{m} rows and {d} columns of errors of unequal size")
         X = dense(rows.X)
         X = X[:, np.ptp(X, axis=0) > 0]
         if X.shape[1] == 0:
