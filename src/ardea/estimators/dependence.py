@@ -57,6 +57,7 @@ from ardea.estimators.residuals import (
     basis_of,
     copied_rows,
     equal_pairs,
+    far_rows,
     harm_between,
     harm_by_groups,
     harm_in_order,
@@ -188,11 +189,14 @@ def rows_advice(
 
     The number is NaN where no test can be trusted.
     """
-    slips, apart = ([], []) if fit.status in STATUS_ADVICE else wild_advice(rows.given, kind, equation, target)
+    given, slips, apart = rows.given, list[Advice](), list[Advice]()
+    if isinstance(given.X, np.ndarray) and given.weight is None and fit.status not in STATUS_ADVICE:
+        far = far_rows(given.X, ranges_of(given.X) if given.ranges is None else given.ranges)
+        slips, apart = wild_advice(given, far, kind, equation, target) if far.size else (slips, apart)
     if slips:  # alone: residuals that are odd may come from these rows
-        return np.nan, slips + (_worse_than_mean(rows.given, equation, target, kind) if kind == "unequal" else [])
-    alone = _alone(rows.given, kind)
-    if kind == "groups" and rows.weight is not rows.given.weight:  # groups that agree
+        return np.nan, slips + (_worse_than_mean(given, equation, target, kind) if kind == "unequal" else [])
+    alone = _alone(given, kind)
+    if kind == "groups" and rows.weight is not given.weight:  # groups that agree
         rows = one_of_each_group(rows)
     given = rows.given
     number, told = _residuals_advice(rows, kind, problem, fit, equation, target)

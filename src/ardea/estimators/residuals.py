@@ -23,7 +23,7 @@ multiple of that.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import copysign, sqrt
+from math import copysign, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ from scipy import fft, linalg, sparse, special
 
 from ardea.core.compression import BLOCK_BYTES, digests, odd_numbers
 from ardea.core.problem import EPS, TINY, Array, Index
+from ardea.estimators.advice import FIRST_ROWS, MOST_NUMBERS
 
 # Probability of an alarm where rows are independent and of equal size: a convention.
 ALARM = 1e-3
@@ -76,6 +77,11 @@ PILED_SHARE, FEWEST_BETWEEN = 0.05, 10
 # Fewest groups that are looked at as a series, and the share of its variation that is between groups from which on a
 # column is one of theirs: conventions.
 FEWEST_GROUPS, MOSTLY_BETWEEN = 20, 0.5
+# Squared range of a column, in units of its variance and of ln m, from which it is looked at: that of m normal numbers
+# is hardly ever above, and at most 8 where m is large.
+WIDE = 14.0
+# A row is far out that is so many times as far from the medians as all others, and at most so many are: conventions.
+APART, MOST_APART = 3.0, 3
 # A skewness below which a distribution is symmetric: its tail differs from a normal one by less than 1e-3 of itself.
 SYMMETRIC = 1e-4
 
@@ -101,6 +107,32 @@ def unusual(look: Any, rate: float, neighbours: Any, largest: Any) -> bool:
     return bool(
         _of_lags(largest(fft.irfft(transforms[:2], m, overwrite_x=True), lags_of(m), squared), m) < near * ALARM
     )
+
+
+def far_rows(X: Array, ranges: Array) -> Index:
+    """Return the few rows that are far from all others in the columns whose range is wide.
+
+    The first rows tell what is usual.
+    """
+    (m, d), none = X.shape, np.empty(0, dtype=np.intp)
+    if m < 2 * FEWEST_LEFT or m * d > MOST_NUMBERS:
+        return none
+    first, width = X[:FIRST_ROWS], ranges[1] - ranges[0]
+    middle = len(first) // 2
+    centre = np.partition(first, middle, axis=0)[middle]
+    away = np.abs(first - centre)
+    usual = np.partition(away, middle, axis=0)[middle] / MEDIAN
+    wide = np.flatnonzero(width > sqrt(WIDE * log(m)) * usual)
+    wide = wide[~((first[:, wide] == ranges[0, wide]) | (first[:, wide] == ranges[1, wide])).all(axis=0)]
+    if not wide.size:
+        return none
+    usual = np.where(usual[wide] > 0, usual[wide], away[:, wide].mean(axis=0))
+    apart = (X[:, wide] - centre[wide]) / np.maximum(usual, EPS * width[wide])
+    distances = np.sqrt(np.einsum("ij,ij->i", apart, apart))
+    order = np.argpartition(-distances, MOST_APART)[: 1 + MOST_APART]
+    order = order[np.argsort(-distances[order])]
+    gaps = np.flatnonzero(distances[order[:-1]] > APART * distances[order[1:]])
+    return order[: gaps[-1] + 1] if gaps.size else none
 
 
 class Harm(NamedTuple):

@@ -10,7 +10,7 @@ errors that grow, hit so narrow a range in few cases.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import log, sqrt
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -20,33 +20,28 @@ from ardea.core.compression import ranges_of
 from ardea.core.loop import STATUS_ADVICE
 from ardea.core.problem import EPS, TINY, Array, Index
 from ardea.equation import Equation
-from ardea.estimators.advice import FIRST_ROWS, MOST_NUMBERS, Advice, SuspectDataWarning
+from ardea.estimators.advice import Advice, SuspectDataWarning
 from ardea.estimators.inputs import CheckedRows, RowKind
-from ardea.estimators.residuals import ALARM, FEWEST_LEFT, MEDIAN, tail
+from ardea.estimators.residuals import ALARM, FEWEST_LEFT, tail
 from ardea.methods.task import Wish, tasks_of
 from ardea.methods.task import sparse as sparse_ard
 from ardea.names import printable
 from ardea.rates import DEFAULT_FALSE_TERMS
 
-# Squared range of a column, in units of its variance and of ln m, from which it is looked at: that of m normal numbers
-# is hardly ever above, and at most 8 where m is large.
-WIDE = 14.0
-# A row is far out that is so many times as far from the medians as all others; at most so many; and the limits of a
-# fit without them: conventions.
-APART, MOST_WILD, LIMITS = 3.0, 3, (None, 500, 1e-6)
+# The limits of a fit without far rows: the defaults of estimators.
+LIMITS = (None, 500, 1e-6)
 # Share of the columns in which a row must be far from all others to be called so, unless in one: a convention.
 WHOLE = 0.25
 # Deviations by which a value that y leads to expect may lie beyond all others: a convention.
 SLACK = 3.0
 
 
-def wild_advice(rows: CheckedRows, kind: RowKind, equation: Equation, target: int) -> tuple[list[Advice], list[Advice]]:
+def wild_advice(
+    rows: CheckedRows, far: Index, kind: RowKind, equation: Equation, target: int
+) -> tuple[list[Advice], list[Advice]]:
     """Return what to tell of values that look like slips, and of rows far out that all others contradict."""
-    m = len(rows.Y)
-    far = _far(rows) if isinstance(rows.X, np.ndarray) and rows.weight is None else np.empty(0, dtype=np.intp)
-    if not far.size or m - far.size - len(equation.support) < FEWEST_LEFT:
-        return [], []
-    law = _law_without(rows, far, equation, target)
+    enough = len(rows.Y) - far.size - len(equation.support) >= FEWEST_LEFT
+    law = _law_without(rows, far, equation, target) if enough else None
     if law is None:
         return [], []
     low, high = ranges_of(np.delete(rows.X, far, axis=0))
@@ -83,32 +78,6 @@ def _told_of_row(row: int, said: str, beyond: int, columns: int) -> str:
         "it out of X and y if you cannot, or use rows='unequal', in which far rows count less "
         "(python -m ardea.explain suspect_data)."
     )
-
-
-def _far(rows: CheckedRows) -> Index:
-    """Return the few rows that are far from all others in the columns whose range is wide.
-
-    The first rows tell what is usual.
-    """
-    X, (m, d), none = rows.X, rows.X.shape, np.empty(0, dtype=np.intp)
-    if rows.ranges is None or m < 2 * FEWEST_LEFT or m * d > MOST_NUMBERS:
-        return none
-    first, width = X[:FIRST_ROWS], rows.ranges[1] - rows.ranges[0]
-    middle = len(first) // 2
-    centre = np.partition(first, middle, axis=0)[middle]
-    away = np.abs(first - centre)
-    usual = np.partition(away, middle, axis=0)[middle] / MEDIAN
-    wide = np.flatnonzero(width > sqrt(WIDE * log(m)) * usual)
-    wide = wide[~((first[:, wide] == rows.ranges[0, wide]) | (first[:, wide] == rows.ranges[1, wide])).all(axis=0)]
-    if not wide.size:
-        return none
-    usual = np.where(usual[wide] > 0, usual[wide], away[:, wide].mean(axis=0))
-    apart = (X[:, wide] - centre[wide]) / np.maximum(usual, EPS * width[wide])
-    distances = np.sqrt(np.einsum("ij,ij->i", apart, apart))
-    order = np.argpartition(-distances, MOST_WILD)[: 1 + MOST_WILD]
-    order = order[np.argsort(-distances[order])]
-    gaps = np.flatnonzero(distances[order[:-1]] > APART * distances[order[1:]])
-    return order[: gaps[-1] + 1] if gaps.size else none
 
 
 class Law(NamedTuple):
