@@ -52,7 +52,6 @@ from ardea.estimators.residuals import (
     FIRST_COLUMNS,
     MODEST,
     WORTH_A_WORD,
-    WORTH_SIZES,
     Harm,
     basis_of,
     copied_rows,
@@ -71,8 +70,10 @@ from ardea.estimators.told import (
     told_of_blocks,
     told_of_dependence,
     told_of_few,
+    told_of_piles,
     told_of_product,
     told_of_sizes,
+    told_of_two,
     told_of_worst,
 )
 from ardea.estimators.unequal import UnequalErrors
@@ -206,7 +207,8 @@ def rows_advice(
     if given.weight is not None and has_noise(problem, fit):
         told += weights_advice(given, equation, target)
     equal = equal_pairs(y := given.Y[:, target])
-    told = _on_piles(piled_up(equal[0]), y) + told
+    if any(piles := piled_up(equal[0])):
+        told = [(told_of_piles(piles, y), PiledUpWarning), *told]
     copies, inflation = copied_rows(given.X, y, equal)
     if not copies:
         return number, told
@@ -268,44 +270,12 @@ def _look(rows: CheckedRows, equation: Equation, target: int) -> Any:
     return look if ordinary else None
 
 
-def _on_piles(piles: tuple[int, int], y: Array) -> list[Advice]:
-    """Return what to tell of many equal values at an end of y."""
-    if not any(piles):
-        return []
-    ends = zip(piles, (y.min(), y.max()), ("smallest", "largest"), strict=True)
-    said = [
-        f"{number} of {y.size} values of y are equal to the {end}, {value:g}" for number, value, end in ends if number
-    ]
-    text = (
-        f"{' and '.join(said)}, while others hardly repeat: y looks cut off, as at a limit of detection or a cap. A "
-        "straight line cannot bend there: coefficients come out too small, and intervals do not hold the truth. If "
-        "values beyond were written as the limit, use a model for censored data (Tobit), or leave these rows out and "
-        "read the rest with care (coefficients stay too small); if y is really zero there, model apart whether "
-        "it is, and how large it is otherwise (python -m ardea.explain piled_up)."
-    )
-    return [(text, PiledUpWarning)]
-
-
 def _on_two_values(values: tuple[float, float], problem: Problem, sample: Sample, equation: Equation) -> Advice:
     """Return what to tell of a target of two values: its errors are skewed, and only signs of normal ones random."""
-    (low, high), rate = values, equation.kept.rate or rate_for(DEFAULT_FALSE_TERMS, problem.n_candidates)
+    rate = equation.kept.rate or rate_for(DEFAULT_FALSE_TERMS, problem.n_candidates)
     leverage = np.einsum("ij,ij->i", sample.fitted, sample.fitted)
-    excess, asked = false_terms_if_dealt(sample.columns, sample.errors, leverage, rate), rate * problem.n_candidates
-    false = (
-        f"About {excess * asked:.2g} false terms are to be expected where {asked:.2g} {'is' if asked == 1 else 'are'} "
-        "asked for: one of the values is rare, and so are rows that decide over some columns (indicators of few rows, "
-        "long tails), so that a few rows in which both meet keep a term. Check every term by an exact test "
-        "(scipy.stats.fisher_exact for an indicator, else permutation_test), and put rare indicators together"
-        if excess > WORTH_SIZES
-        else "Columns of noise are kept about as often as asked for"
-    )
-    text = (
-        f"y has only two values, {low:g} and {high:g}: the probability of {high:g} is fitted as a straight line in the "
-        f"columns. {false}. Predictions may lie beyond both values, and intervals are rough where the probability "
-        "comes near 0 or 1. If you need probabilities, fit a logistic regression to the terms kept. "
-        "(python -m ardea.explain two_values)"
-    )
-    return text, TwoValuesWarning
+    excess = false_terms_if_dealt(sample.columns, sample.errors, leverage, rate)
+    return told_of_two(*values, excess, rate * problem.n_candidates), TwoValuesWarning
 
 
 def _sizes_advice(rows: CheckedRows, kind: RowKind, sample: Sample, equation: Equation, target: int) -> list[Advice]:

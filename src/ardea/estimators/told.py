@@ -147,6 +147,39 @@ def told_of_product(one: str, other: str, share: float) -> str:
     )
 
 
+def told_of_piles(piles: tuple[int, int], y: Array) -> str:
+    """Return a warning of many equal values at an end of y, with what to do."""
+    ends = zip(piles, (y.min(), y.max()), ("smallest", "largest"), strict=True)
+    said = [
+        f"{number} of {y.size} values of y are equal to the {end}, {value:g}" for number, value, end in ends if number
+    ]
+    return (
+        f"{' and '.join(said)}, while others hardly repeat: y looks cut off, as at a limit of detection or a cap. A "
+        "straight line cannot bend there: coefficients come out too small, and intervals do not hold the truth. If "
+        "values beyond were written as the limit, use a model for censored data (Tobit), or leave these rows out and "
+        "read the rest with care (coefficients stay too small); if y is really zero there, model apart whether "
+        "it is, and how large it is otherwise (python -m ardea.explain piled_up)."
+    )
+
+
+def told_of_two(low: float, high: float, excess: float, asked: float) -> str:
+    """Return what is fitted to a target of two values, and how many times as many false terms it lets in."""
+    false = (
+        f"About {excess * asked:.2g} false terms are to be expected where {asked:.2g} {'is' if asked == 1 else 'are'} "
+        "asked for: one of the values is rare, and so are rows that decide over some columns (indicators of few rows, "
+        "long tails), so that a few rows in which both meet keep a term. Check every term by an exact test "
+        "(scipy.stats.fisher_exact for an indicator, else permutation_test), and put rare indicators together"
+        if excess > WORTH_SIZES
+        else "Columns of noise are kept about as often as asked for"
+    )
+    return (
+        f"y has only two values, {low:g} and {high:g}: the probability of {high:g} is fitted as a straight line in the "
+        f"columns. {false}. Predictions may lie beyond both values, and intervals are rough where the probability "
+        "comes near 0 or 1. If you need probabilities, fit a logistic regression to the terms kept. "
+        "(python -m ardea.explain two_values)"
+    )
+
+
 def told_of_few(found: Sequence[Unsupported], names: Sequence[str], numbers: Index) -> str:
     """Return a warning of terms that were kept because of few rows, with what to do."""
     rows = numbers[np.unique(np.concatenate([one.rows for one in found]))]
