@@ -1392,3 +1392,18 @@ def test_the_distance_of_points_stands_for_coordinates():
     for space in (0.1, (0.1,), (coordinates,)):
         ((run,), _) = read_fields(u, 0.2, FieldWishes(space))
         np.testing.assert_array_equal(run.space[0], coordinates)
+
+
+@pytest.mark.parametrize(("n_times", "said"), [(14, True), (40, False)])
+def test_few_times_with_little_noise_are_told(n_times, said):
+    """Kardar–Parisi–Zhang by Cole and Hopf: exp(2 h) solves the equation of heat."""
+    x, t = np.arange(128) * 2 * np.pi / 128, np.linspace(0.1, 1, n_times)
+    start = np.exp(2.4 * np.cos(x) - 1.2 * np.sin(2 * x + 1) + 0.9 * np.cos(3 * x + 2))
+    heat = np.fft.rfft(start)[:, None] * np.exp(-0.5 * np.arange(65)[:, None] ** 2 * t)
+    u = np.log(np.fft.irfft(heat, 128, axis=0)) / 2
+    u += 1e-4 * u.std() * np.random.default_rng(0).normal(size=u.shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = Discovery(FieldTerms(2, 2, conservative=True)).fit(u, t, space=x)
+    assert set(model.equations_[0].terms) == {"u_xx", "u_x^2"}
+    assert any("structure that the grid does not show" in text for text in model.warnings_) == said

@@ -285,7 +285,9 @@ class FieldEquation(EquationRows):
         self.n_terms, self.n_rows = len(self._terms), sum(run.n_rows for run in self.runs)
         self.noise_unit = float(np.sqrt(np.mean([data.noise[field] ** 2 for data in runs])))
         self.excitation = float(max(data.excitation[field] for data in runs))
-        self.noise_known = all(field not in data.structured for data in runs)
+        self.structure = float(
+            max(data.noise[field] / data.spread[field] * (field in data.structured) for data in runs)
+        )
 
     @property
     def hint(self) -> str:

@@ -96,7 +96,7 @@ class EquationRows(ABC):
     # units of its noise.
     noise_unit: float = 1.0
     excitation: float = np.inf
-    noise_known: bool = True  # whether that is noise, and not structure or rounding that goes on
+    structure: float = 0.0  # the share of a field that this is where it is structure, or rounding that goes on
     told: tuple[str, ...] = ()  # what is to be said of the candidates
     ladders: Sequence[Support] = ()  # candidates that are all powers of one thing, times the same
     # With far too much noise the passes never settle: a bound on work. Measured: 6 and 24 lead to the

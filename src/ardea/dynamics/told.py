@@ -37,6 +37,9 @@ LEAST_EXCITATION = 2.0
 # An equation with more terms than these, and than this share of its candidates, or with all of four or more powers,
 # expands something else (conventions).
 FEWEST_DENSE, LARGEST_SHARE = 5, 0.6
+# Structure that a grid does not show is told from this share of a field on, where an equation leaves less: less of it
+# biased coefficients by less than a standard error (measured on ten fields of `systems` on coarser grids).
+LEAST_STRUCTURE = 1e-4
 # Rivals closer than this (odds below 5 to 3) are warned of, those that exchange terms up to the second (odds below e to
 # 1): a term more or less has its price.
 INDISTINGUISHABLE, SIMILAR = 1.0, 2.0
@@ -207,11 +210,18 @@ def said_of_misfit(equations: Sequence[Equation], ratios: Array, results: Sequen
     for equation, ratio, result in zip(equations, ratios, results, strict=True):
         if ratio > LARGEST_MISFIT:
             told.append(no_candidate_fits(equation, ratio, "field", result.rows.hint))
-        elif ratio < 1 / LARGEST_MISFIT and result.rows.noise_known:
+        elif ratio < 1 / LARGEST_MISFIT and not 0 < result.rows.structure < LEAST_STRUCTURE:
+            why = (
+                "the noise of the samples: its terms amplify noise, or the noise of neighbouring samples is not "
+                "independent. Do not trust its intervals"
+                if result.rows.structure == 0
+                else "what smoothing takes from the samples, which goes on from one sample to the next, as structure "
+                "that the grid does not show: intervals may be far too narrow. Take more points along the axis with "
+                "few of them, mostly time"
+            )
             told.append(
-                f"The equation of {equation.left.text} leaves only {ratio:.2f} times the noise of the samples: its "
-                "terms amplify noise, or the noise of neighbouring samples is not independent. Do not trust its "
-                "intervals (python -m ardea.explain misfit)."
+                f"The equation of {equation.left.text} leaves only {ratio:.2f} times {why} "
+                "(python -m ardea.explain misfit)."
             )
     return told
 
