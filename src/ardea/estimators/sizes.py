@@ -56,7 +56,7 @@ HEAVY = 0.03
 # Rows for every column above which all columns are taken out of errors before their sizes are looked at: a convention.
 ROWS_PER_COLUMN = 4
 # Columns up to which all products of two are looked at, and the share of the errors that one must explain: conventions.
-MOST_MULTIPLIED, MUCH = 20, 0.5
+MOST_MULTIPLIED, MUCH = 40, 0.5
 # Where columns are more, those that explain errors by so many standard deviations: a convention.
 CLEARLY = 3.0
 
@@ -137,11 +137,13 @@ def missing_product(columns: Array, errors: Array, fitted: Array, kept: Index) -
     """Return the two columns whose product explains most of the errors, and its share; None where that may be chance.
 
     The variance of the coefficient of a product is that of the jackknife, whatever the sizes of errors. Of many columns
-    only those that were kept are looked at.
+    all squares are looked at, and the products of those that were kept.
     """
-    some = np.arange(columns.shape[1]) if columns.shape[1] <= MOST_MULTIPLIED else kept[:MOST_MULTIPLIED]
-    apart = columns[:, some] - columns[:, some].mean(axis=0)
-    one, other = np.triu_indices(some.size)
+    apart = columns - columns.mean(axis=0)
+    one, other = np.triu_indices(columns.shape[1])
+    if columns.shape[1] > MOST_MULTIPLIED:
+        looked_at = (one == other) | (np.isin(one, kept) & np.isin(other, kept))
+        one, other = one[looked_at], other[looked_at]
     products = apart[:, one] * apart[:, other] / np.abs(apart).max(axis=0)[one] / np.abs(apart).max(axis=0)[other]
     products -= fitted @ (fitted.T @ products)
     sums, squares = errors @ products, np.maximum((products**2).sum(axis=0), EPS)
@@ -150,7 +152,7 @@ def missing_product(columns: Array, errors: Array, fitted: Array, kept: Index) -
     chances = 2 * one.size * special.ndtr(-np.abs(sums) / np.sqrt(variance))
     shares = np.where(chances < ALARM, sums**2 / squares / float(errors @ errors), 0.0)
     best = int(np.argmax(shares)) if shares.size else 0
-    return (int(some[one[best]]), int(some[other[best]]), float(shares[best])) if shares.max(initial=0) > MUCH else None
+    return (int(one[best]), int(other[best]), float(shares[best])) if shares.max(initial=0) > MUCH else None
 
 
 def false_terms_if_dealt(columns: Array, errors: Array, leverage: Array, rate: float) -> float:
