@@ -64,6 +64,26 @@ def test_sizes_that_no_line_follows_keep_both_promises(size):
     assert np.mean(held) >= 0.89
 
 
+@pytest.mark.parametrize(("size", "told"), [("band", 10), ("step", 0), ("smooth", 0), ("equal", 0)])
+def test_bands_that_sizes_cannot_follow_are_told(size, told):
+    """Errors are five times as large in a fifth of the rows."""
+    found = 0
+    for seed in range(14):
+        rng = np.random.default_rng([seed, 70])
+        X = rng.normal(size=(200, 20))
+        z = X[:, 0]
+        sizes = {
+            "band": 1 + 4.0 * (np.abs(z) < 0.25),
+            "step": 1 + 4.0 * (z > 0),
+            "smooth": np.exp(z),
+            "equal": 1 + 0 * z,
+        }
+        y = X[:, :3].sum(axis=1) + sizes[size] * rng.normal(size=200) / 2
+        model, _ = fitted(X, y, rows="unequal")
+        found += any("still change their size along x0" in text for text in model.warnings_)
+    assert found >= told if told else found == 0
+
+
 def test_one_error_cannot_make_a_term():
     """With the cut of 30 columns, t = 2.6: errors drawn in give a column of two ones t = 2.3 at most."""
     rng = np.random.default_rng(0)

@@ -67,6 +67,7 @@ from ardea.estimators.residuals import (
 from ardea.estimators.resting import MOST_OF_IT, unsupported
 from ardea.estimators.sizes import GROSS_ROWS, false_terms_if_dealt, missing_product, unequal_sizes
 from ardea.estimators.told import (
+    told_of_bands,
     told_of_blocks,
     told_of_dependence,
     told_of_few,
@@ -76,7 +77,7 @@ from ardea.estimators.told import (
     told_of_two,
     told_of_worst,
 )
-from ardea.estimators.unequal import UnequalErrors
+from ardea.estimators.unequal import UnequalErrors, banded
 from ardea.estimators.weights import weights_advice
 from ardea.estimators.wild import wild_advice
 from ardea.methods.task import Limits, Wish, tasks_of
@@ -287,12 +288,13 @@ def _sizes_advice(rows: CheckedRows, kind: RowKind, sample: Sample, equation: Eq
     )
     rate = rate_for(DEFAULT_FALSE_TERMS, rows.n_columns)
     sizes = unequal_sizes(columns, errors, fitted, rate, sample.kept, predicted if sample.kept.size else None)
-    # If most of y is one value, as of rare counts, rows with another are no slips.
     if sizes.gross.size and 2 * np.unique(rows.Y[:, target], return_counts=True)[1].max() > len(rows.Y):
+        # Most of y is one value, as of rare counts: rows with another are no slips.
         sizes = sizes._replace(gross=sizes.gross[:0])
-    if not sizes.harmful:
-        return []
     names = equation.vocabulary.names
+    if not sizes.harmful:
+        band = banded(rows, sample.numbers, sample.places, sample.errors) if kind == "unequal" else None
+        return [] if band is None else [(told_of_bands(names[sample.places[band]]), UnequalErrorsWarning)]
     if (found := missing_product(columns, errors, fitted, sample.kept)) is not None:
         one, other, share = found
         return [(told_of_product(names[sample.places[one]], names[sample.places[other]], share), UnequalErrorsWarning)]

@@ -122,6 +122,16 @@ def told_of_sizes(sizes: Sizes, name: str, kind: RowKind, numbers: Index) -> str
     )
 
 
+def told_of_bands(name: str) -> str:
+    """Return a warning of sizes that rows='unequal' cannot follow, with what to do."""
+    return (
+        f"With rows='unequal' errors still change their size along {printable(name)}, as in a band of its values: such "
+        "rows count for more than they tell, intervals are too narrow, most of all that of this column, and more false "
+        "terms may be kept. Compare with rows='independent', or fit the rows of the band apart "
+        "(python -m ardea.explain unequal_errors)."
+    )
+
+
 def told_of_worst(explained: float, shares: Array, numbers: Index) -> str:
     """Return a warning of a fit that is good in most rows, and further off than the mean in all, with what to do."""
     number = min(int(np.searchsorted(np.cumsum(shares), 0.5)) + 1, shares.size)

@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg, special
 
-from ardea.core.problem import EPS, TINY, Array, require
+from ardea.core.problem import EPS, TINY, Array, Index, require
 from ardea.estimators.errors import Errors
 from ardea.estimators.inputs import CheckedRows, dense
 from ardea.estimators.residuals import MEDIAN, MOST_TAKEN
@@ -50,6 +50,10 @@ SPURIOUS, MOST_LINES, FARTHEST_SIZE = 0.05, 3, 1e3
 SIZE_ROUNDS = 2
 # Where sizes may jump, in normal scores: from one to five sixths of the rows, or so, lie below (a convention).
 JUMPS = (-1.0, -0.5, 0.0, 0.5, 1.0)
+# Bands of a column that are compared after sizes were learned, and the probability of an alarm where nothing is left.
+# Measured: 9 of 1,050 sound fits (seven kinds of errors, 200 × 20), 83 % of bands of a fifth of the rows five times as
+# large; eight or fourteen bands find less.
+BANDS, BAND_ALARM = 10, 1e-2
 # Steps of a Huber regression, and of the coefficients of sizes, and when they end; each gains a digit in about three.
 MOST_STEPS, STEP = 100, 1e-6
 
@@ -213,3 +217,18 @@ def _squares(errors: Array, log_size: Array) -> Array:
     """Return ρ(u)."""
     with np.errstate(over="ignore"):
         return np.minimum((errors * np.exp(-log_size)) ** 2, LARGEST_ERROR**2)
+
+
+def banded(rows: CheckedRows, numbers: Index, places: Index, errors: Array) -> int | None:
+    """Return along which of some columns errors still change, with sizes learned; None if that may be chance.
+
+    Squares are compared between bands of as many rows, cut off at LARGEST_ERROR: Σ m_b(mean − mean_b)²/variance is χ².
+    """
+    u = errors * MEDIAN / max(float(np.median(np.abs(errors))), TINY)
+    squares = np.minimum(u**2, LARGEST_ERROR**2)
+    squares -= squares.mean()
+    columns = dense(rows.given.X[: numbers[-1] + 1])[np.ix_(numbers, places)]
+    parts = np.array_split(squares[np.argsort(columns, axis=0, kind="stable")], BANDS)
+    apart = sum(len(part) * part.mean(axis=0) ** 2 for part in parts) / max(float(squares.var()), TINY)
+    column = int(np.argmax(apart))
+    return column if columns.shape[1] * special.chdtrc(BANDS - 1, apart[column]) < BAND_ALARM else None
