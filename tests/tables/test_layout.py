@@ -5,6 +5,7 @@ import pytest
 
 from ardea.tables.reading import open_table
 from ardea.tables.rows import open_rows
+from ardea.tables.series import Choice, read_series
 from ardea.tables.table import TableError, shortened
 
 ROWS = [f"{74.8 - k} l/min,{55.9 - k:.1f}%,{'AB'[k % 2]},€{118 - k}.00" for k in range(40)]
@@ -103,3 +104,20 @@ def test_lines_and_cells_that_are_not_there_are_told(tmp_path, separator):
 
 def test_lists_that_are_cut_say_how_many_more():
     assert shortened(list("abcdefgh")) == "a, b, c, d, e and 3 more"
+
+
+def test_units_stand_above_columns_with_a_few_other_cells(tmp_path):
+    path = tmp_path / "logger.csv"
+    cells = ["---" if row in (5, 17) else f"{11 + 0.1 * row:.1f}".replace(".", ",") for row in range(60)]
+    path.write_text(
+        "t;T;heat\n;°C;\n" + "".join(f"{row};{cell};0\n" for row, cell in enumerate(cells)), encoding="utf-8"
+    )
+    table = open_table(path)
+    assert "the second row, °C, was read as units" in table.remarks
+    with pytest.raises(TableError, match="line 8, column 'T': '---' is not a number") as one:
+        read_series(path, Choice(time="t"))
+    assert one.value.tokens == ("---",)
+    assert read_series(path, Choice(time="t"), na=["---"]).x.shape == (60, 2)
+    rows = "".join(f"2024-05-{row:02};{row}.5;{'on' if row % 2 else 'off'}\n" for row in range(1, 29))
+    path.write_text("date;T;heat\n2024-04-30;---;off\n" + rows, encoding="utf-8")  # a first row of data
+    assert not any("units" in one for one in open_table(path).remarks)
