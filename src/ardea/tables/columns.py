@@ -136,7 +136,7 @@ class Column:
             if kind == "signed":
                 sign = sign_of(cell)
                 self._bare[sign, notation_of(cell.replace(sign, ""))] += count
-        texts = [cell for cell, kind in kinds.items() if kind in ("", "signed")]
+        texts = sorted((cell for cell, kind in kinds.items() if kind in ("", "signed")), key=kinds.__getitem__)
         whole = (abs(float(cell)) for cell, kind in kinds.items() if kind == "whole")
         self._largest_whole = max(self._largest_whole, *whole, 0.0)
         self.signed = self.signed or next((cell for cell in texts if kinds[cell]), "")
@@ -449,7 +449,11 @@ def uneven_or_wrong(table: Table, names: Sequence[str]) -> tuple[list[str], list
     numbers = dict.fromkeys(names, 0)
     for line, row in table.numbered_rows():
         if len(row) != table.width:
-            found.append((line, f"line {line}: {counted(len(row), 'column')}, but the first line has {table.width}"))
+            quotes = (
+                f" (a cell that holds {table.separator!r} needs quotes around it)" if len(row) > table.width else ""
+            )
+            uneven_row = f"{counted(len(row), 'column')}, but the first line has {table.width}"
+            found.append((line, f"line {line}: {uneven_row}{quotes * (table.separator in set(',;|'))}"))
             continue
         for j, name in used:
             if notation_of(row[j]):
