@@ -534,3 +534,10 @@ def test_gaps_are_noticed_in_any_column_of_dates(tmp_path, capsys, name):
     path = written(rows, tmp_path / "daily.csv")
     found = record(capsys, "fit", path, "--target", "y", "--drop", name, "--rows", "series")
     assert f"'{name}' has 1 gap: what comes after a gap is taken as another series" in found["remarks"]
+
+
+def test_a_column_to_keep_and_to_drop_is_told_to_be_both(stores, tmp_path, capsys):
+    path = written(stores, tmp_path / "sales.csv")
+    target, other = stores.columns[-1], stores.columns[0]
+    assert main(["fit", str(path), "--target", target, "--keep", other, "--drop", other]) == 1
+    assert f"--keep and --drop both name {other}: leave out one of them." in capsys.readouterr().err

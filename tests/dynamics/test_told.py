@@ -691,6 +691,8 @@ def test_times_in_messages_are_dates_where_those_of_the_data_were():
     ]
     assert clock.dated(told) == dated
     assert Clock("h").dated(told) == told
+    clock = Clock("h", "2023-10-28T06:30:00")  # six digits of hours carry seconds first, and minutes only later
+    assert clock.dated(["at t = 26.8333", "at t = 1234.83"]) == ["at 2023-10-29T09:20:00", "at 2023-12-18T17:20"]
     assert Clock("h", "2024-01-01T00:00:00+00:00").dated(["at t = 1."]) == ["at 2024-01-01T01:00:00+00:00."]
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from ardea.tables.reading import open_table
 from ardea.tables.rows import open_rows
+from ardea.tables.series import Choice, read_series
 from ardea.tables.table import TableError, shortened
 
 ROWS = [f"{74.8 - k} l/min,{55.9 - k:.1f}%,{'AB'[k % 2]},€{118 - k}.00" for k in range(40)]
@@ -103,3 +104,52 @@ def test_lines_and_cells_that_are_not_there_are_told(tmp_path, separator):
 
 def test_lists_that_are_cut_say_how_many_more():
     assert shortened(list("abcdefgh")) == "a, b, c, d, e and 3 more"
+
+
+def test_units_stand_above_columns_with_a_few_other_cells(tmp_path):
+    path = tmp_path / "logger.csv"
+    cells = ["---" if row in (5, 17) else f"{11 + 0.1 * row:.1f}".replace(".", ",") for row in range(60)]
+    path.write_text(
+        "t;T;heat\n;°C;\n" + "".join(f"{row};{cell};{row % 2}\n" for row, cell in enumerate(cells)), encoding="utf-8"
+    )
+    table = open_table(path)
+    assert "the second row, °C, was read as units" in table.remarks
+    with pytest.raises(TableError, match="line 8, column 'T': '---' is not a number") as one:
+        read_series(path, Choice(time="t"))
+    assert one.value.tokens == ("---",)
+    assert read_series(path, Choice(time="t"), na=["---"]).x.shape == (60, 2)
+    rows = "".join(f"2024-05-{row:02};{row}.5;{'on' if row % 2 else 'off'}\n" for row in range(1, 29))
+    path.write_text("date;T;heat\n2024-04-30;---;off\n" + rows, encoding="utf-8")  # a first row of data
+    assert not any("units" in one for one in open_table(path).remarks)
+
+
+def test_a_row_of_totals_is_named_though_other_cells_are_empty(tmp_path):
+    rows = [f"{'AB'[k % 2]},{k * k % 17}.5,{k}" for k in range(30)]
+    lake = open_rows(written(tmp_path, "lake,x,y", *rows, "TOTAL,,435"), "y", missing="drop")
+    lake.arrays()
+    assert lake.n_left_out == 1
+    assert lake.doubts == [
+        "Line 32 is called 'TOTAL' in column 'lake': if that is no row like the others, leave it out with "
+        "--drop-lines 32."
+    ]
+
+
+def test_a_cell_with_a_separator_is_told_to_need_quotes(tmp_path):
+    path = written(tmp_path, "a,b,y", *(f"{k},red,{k}" for k in range(20)), "20,red, dark,21", "21,red")
+    with pytest.raises(TableError) as one:
+        open_rows(path, "y").arrays()
+    assert "line 22: 4 columns, but the first line has 3 (a cell that holds ',' needs quotes around it)" in str(
+        one.value
+    )
+    assert "line 23: 2 columns, but the first line has 3" in str(one.value).splitlines()[-1]
+    assert str(one.value).count("quotes") == 1
+
+
+def test_a_wrong_cell_among_numbers_with_units_may_be_taken_as_empty(tmp_path):
+    cells = [f"{10 + k / 10:.1f} °C" for k in range(40)]
+    cells[20] = "1Z.4 °C"
+    path = written(tmp_path, "T,y", *(f"{cell},{k * k % 11}" for k, cell in enumerate(cells)))
+    with pytest.raises(TableError, match=r"line 22, column 'T': '1Z\.4 °C' is not a number") as one:
+        open_rows(path, "y").arrays()
+    assert one.value.tokens == ("1Z.4 °C",)
+    assert open_rows(path, "y", na=["1Z.4 °C"], missing="drop").arrays()[0].shape == (39, 1)

@@ -829,6 +829,38 @@ def test_marks_that_stay_in_doubt_name_the_option(tmp_path):
     assert not open_rows(text_file(tmp_path, "p,y\n1.775,1\n3.100,3\n"), "y").remarks  # commas separate
 
 
+@pytest.mark.parametrize("separator", [",", ";"])
+@pytest.mark.parametrize("mark", [".", ","])
+@pytest.mark.parametrize("decides", [True, False])
+def test_a_slip_among_thousands_does_not_turn_the_mark_of_a_file(tmp_path, separator, mark, decides):
+    if mark == "," and not decides:
+        return  # 5.774 is a decimal then, which the remarks say
+    rng = np.random.default_rng(7)
+    a, y = rng.integers(600, 20000, (2, 70))
+    texts = [[f"{value:,}" for value in column] for column in (a, y)]
+    texts[1][8] = "19,0770"
+    texts += [[f"{value:.1f}" for value in rng.uniform(1, 9, 70)]] if decides else []
+    lines = [["a", "y", "d"][: len(texts)], *map(list, zip(*texts, strict=True))]
+    swapped = str.maketrans(",.", ".,") if mark == "," else {}
+    text = "".join(separator.join(f'"{cell.translate(swapped)}"' for cell in line) + "\n" for line in lines)
+    path = text_file(tmp_path, text)
+    slip = "19,0770".translate(swapped)
+    with pytest.raises(
+        TableError, match=f"line 10, column 'y': '{slip}' is not a number, as commas .* correct it"
+    ) as one:
+        open_rows(path, "y").arrays()
+    assert one.value.tokens == (slip,)
+    rows = open_rows(path, "y", na=[slip], missing="drop")
+    np.testing.assert_array_equal(rows.arrays()[1], np.delete(y, 8))
+
+
+def test_the_mark_that_a_column_far_below_shows_is_said(tmp_path):
+    text = "a;y\n" + "".join(f"{5 + row},774;{row}\n" for row in range(150)) + "7,5;8\n8,25;3\n9,1;2\n"
+    rows = open_rows(text_file(tmp_path, text), "y")
+    assert rows.arrays()[0][0, 0] == 5.774
+    assert "commas in column 'a' stand before decimals" in rows.remarks
+
+
 def test_a_first_row_of_minus_signs_is_data(tmp_path):
     path = text_file(tmp_path, "\u22121,\u22122\n\u22123,4\n")
     np.testing.assert_array_equal(cells_of(path), [[-1, -2], [-3, 4]])

@@ -77,6 +77,9 @@ def _rows(options: argparse.Namespace) -> Rows:
     target = table.target(options.target)
     if target in table.columns(options.drop):
         raise Failure(f"--drop names the target, {target!r}: leave it out there, or explain another column.")
+    kept = {part.strip() for text in options.keep or [] for part in (text, *text.split(","))}
+    if both := [one for one in table.columns(options.drop) if one in kept]:
+        raise Failure(f"--keep and --drop both name {shortened(both)}: leave out one of them.")
     dropped = {*table.columns(options.drop), target, *(table.column(one) for one in (options.groups,) if one)}
     columns = [name for name in table.columns(options.columns) or table.names if name not in dropped]
     if not columns:

@@ -455,7 +455,12 @@ class Clock:
         return [TIMES.sub(lambda found: re.sub(NUMBER, self._date, found[1]), text) for text in texts]
 
     def _date(self, number: re.Match[str]) -> str:
-        return f"{self.dates(float(number[0]))!s:.19}{IN_UTC * self.zoned}"
+        """Return a date to the second, or to the minute where the digits written carry none (`%g` cuts at six)."""
+        passed, digits = float(number[0]), len(re.sub(r"e.*|\D", "", number[0]).lstrip("0"))
+        step = 10.0 ** (np.floor(np.log10(abs(passed))) + 1 - digits) if digits >= 6 else 0.0
+        grain = "s" if step * SECONDS[self.unit or "s"] <= 1 else "m"
+        date = self.dates(passed) + np.timedelta64(1, grain).astype("timedelta64[us]") // 2
+        return f"{date.astype(f'M8[{grain}]')}{IN_UTC * self.zoned}"
 
 
 def as_numbers(series: Sequence[Any], unit: str | None = None) -> tuple[list[Any], Clock]:

@@ -14,6 +14,18 @@ from numpy.typing import NDArray
 from ardea.core.problem import Array
 from ardea.names import counted, words_of
 from ardea.tables.dates import DAY_FIRST, OF_DAY, as_dates
+from ardea.tables.notation import (
+    IN_BRACKETS,
+    READ_WITH,
+    ROLES,
+    SIGNED,
+    SPACED,
+    decided,
+    notation_of,
+    sign_of,
+    tidied,
+    told_by,
+)
 from ardea.tables.table import MOST_PROBLEMS, Table, TableError, safe_name, shortened, unknown
 
 # A column of at most so many different texts is one of categories (a convention; more columns than that help nobody).
@@ -46,66 +58,6 @@ DATES, TIMES_OF_DAY = "dates, not numbers", "times of day, not numbers"
 
 
 # Cells ----------------------------------------------------------------------------------------------------------------
-
-_EXPONENT = "(?:[eE][+-]?[0-9]+)?"
-_GROUPED = "[+-]?[1-9][0-9]{0,2}"
-_BLANK = "[ \u00a0\u2009\u202f]"  # narrow, or not to be broken
-# 1 234 567,8 with blanks between thousands.
-SPACED = re.compile(rf"{_GROUPED}(?:{_BLANK}[0-9]{{3}})+(?:[.,][0-9]*)?")
-# How numbers are written, by what the comma or dot in them tells; the first that fits holds.
-NOTATIONS = {
-    "whole": "[+-]?[0-9]+",
-    "dots": rf"{_GROUPED}\.[0-9]{{3}}",  # 1.775: decimals, or thousands where the comma stands before decimals
-    "point": rf"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+){_EXPONENT}",  # 1.5: can only stand before decimals
-    "plain": rf"[+-]?[0-9]+{_EXPONENT}|[+-]?(?:inf|infinity|INF|Infinity|Inf)",
-    "either": rf"{_GROUPED},[0-9]{{3}}{_EXPONENT}",  # 1,234: decimals or thousands
-    "decimal": rf"[+-]?(?:[0-9]+,[0-9]*|,[0-9]+|[1-9][0-9]{{0,2}}(?:\.[0-9]{{3}})+(?:,[0-9]*)?){_EXPONENT}",
-    "thousands": rf"{_GROUPED}(?:,[0-9]{{3}})+(?:\.[0-9]*)?{_EXPONENT}",
-}
-NOTATION = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in NOTATIONS.items()))
-# Which of them are numbers, by what stands before decimals; without a mark a comma makes no number.
-READ_WITH = {
-    None: {"whole", "dots", "point", "plain"},
-    ".": {"whole", "dots", "point", "plain", "thousands", "either"},
-    ",": {"whole", "dots", "plain", "decimal", "either"},
-}
-ROLES = {True: "stand before decimals", False: "group thousands"}
-# (1,200.50) is what accountants write for −1,200.50.
-IN_BRACKETS = re.compile(r"^\(([$€£¥]?\s?[0-9][0-9., ]*%?)\)$")
-# Numbers with a sign of a currency before them, or with it, with per cent or with a unit behind them.
-SIGNED = re.compile(r"([$€£¥])\s*[+-]?[0-9][0-9., ]*|[+-]?[0-9][0-9., ]*?\s*([%‰$€£¥]|[A-Za-zµμΩ°²³/·]+)")
-
-
-def tidied(cell: str) -> str:
-    """Return a cell without blanks around it or between thousands, and with a hyphen for a minus or for brackets."""
-    cell = cell.strip().replace("−", "-")
-    cell = IN_BRACKETS.sub(r"-\1", cell)
-    return re.sub(_BLANK, "", cell) if SPACED.fullmatch(cell) else cell
-
-
-def notation_of(cell: str) -> str:
-    """Return how a number is written, by its name in `NOTATIONS`; nothing where a cell holds no number."""
-    found = NOTATION.fullmatch(tidied(cell))
-    return str(found.lastgroup) if found else ""
-
-
-def sign_of(cell: str) -> str:
-    """Return the sign or the unit of a number.
-
-    Examples
-    --------
-    >>> sign_of("$1,200"), sign_of("101.3 kPa")
-    ('$', 'kPa')
-    """
-    found = SIGNED.fullmatch(cell.strip())
-    return (found[1] or found[2]) if found else ""
-
-
-def decided(notations: Iterable[str]) -> str | None:
-    """Return what stands before decimals, None where nothing or both can."""
-    found = set(notations)
-    comma, point = "decimal" in found, not found.isdisjoint({"thousands", "point"})
-    return None if comma == point else "," if comma else "."
 
 
 def is_numeric(column: Any) -> bool:
@@ -184,7 +136,7 @@ class Column:
             if kind == "signed":
                 sign = sign_of(cell)
                 self._bare[sign, notation_of(cell.replace(sign, ""))] += count
-        texts = [cell for cell, kind in kinds.items() if kind in ("", "signed")]
+        texts = sorted((cell for cell, kind in kinds.items() if kind in ("", "signed")), key=kinds.__getitem__)
         whole = (abs(float(cell)) for cell, kind in kinds.items() if kind == "whole")
         self._largest_whole = max(self._largest_whole, *whole, 0.0)
         self.signed = self.signed or next((cell for cell in texts if kinds[cell]), "")
@@ -215,6 +167,11 @@ class Column:
         return self.kinds[""] + self.kinds["signed"]
 
     @property
+    def n_wrong(self) -> int:
+        """Number of cells that hold something else than a number, as numbers are written in this column."""
+        return sum(count for kind, count in self.kinds.items() if kind not in READ_WITH[self.mark])
+
+    @property
     def contents(self) -> str:
         """What the column holds, by most of its cells: one text more than numbers may be a slip."""
         texts, cells = self.n_texts, self.kinds.total()
@@ -235,27 +192,26 @@ class Column:
         few = 1 < len(self.levels) <= min(self._most, n_rows / FEWEST_IN_A_RUN)
         return few and self.kinds[""] == n_rows
 
-    def settle_mark(self, told: str | None, of_file: str | None, separator: str | None) -> list[str]:
+    def has_thousands(self) -> bool:
+        """Whether 12,345 stands beside 999: in a column of decimals some would have other than three digits."""
+        return {"either", "whole"} <= self.kinds.keys() and self._largest_whole < 1000
+
+    def settle_mark(self, table: Table, of_file: str | None, guess: str | None) -> list[str]:
         """Decide what stands before decimals, and return what is not a matter of course about it.
 
-        What can only be one of the two decides, then what other columns of the file say. Else 12,345 beside 999 is a
-        thousand, since in a column of decimals some would have other than three digits; and else commas stand before
-        decimals, unless they also separate the columns.
+        What can only be one of the two decides, unless it is few cells against all of the file, which are errors then;
+        else the file does, by what is certain or by a guess.
         """
-        found = self.kinds.keys()
-        strict = found & {"decimal", "thousands"}
-        if len(strict) == 1:
-            mark = "," if "decimal" in strict else "."
-        elif "point" in found or not found & {"either", "dots"}:
-            mark = "."
-        elif of_file or "either" not in found:
-            mark = of_file or "."
-        else:
-            mark = "." if ("whole" in found and self._largest_whole < 1000) or separator == "," else ","
-        self.mark, of_file = told or mark, told or of_file
+        found, own, told = self.kinds.keys(), decided(self.kinds), table.told_decimal
+        contrary = told_by(self.kinds)[own] if own else 0
+        slips = contrary <= max(1, FEW * self.kinds.total()) and contrary < self.kinds.total()
+        own = None if slips and (of_file or guess) else own
+        self.mark, of_file = told or own or of_file or guess or ".", told or of_file
         remarks, where = [], f"in column {self.name!r}"
-        if found & {"decimal", "thousands", "either"} and not (of_file == self.mark == ","):  # which is said once
-            doubt = found & {"decimal", "thousands", "either", "point"} == {"either"} and not of_file
+        if found & {"comma", "decimal", "thousands", "either"} and not (
+            table.decimal == self.mark == ","
+        ):  # which is said once
+            doubt = found & {"comma", "decimal", "thousands", "either", "point"} == {"either"} and not of_file
             other = f"; if not, give --decimal {'.' if self.mark == ',' else ','}" if doubt else ""
             remarks.append(f"commas {where} {ROLES[self.mark == ',']}{other}")
         if "dots" in found and "," in (self.mark, of_file):
@@ -364,10 +320,15 @@ class Columns:
             clocks = [name for name in unusable if self.seen[name].contents in (DATES, TIMES_OF_DAY)]
             raise TableError(self._table.path, [*unusable.values()], unusable, others, runs=runs, clocks=clocks)
         numbers = [one for name, one in self.seen.items() if name not in self.levels]
-        strict = {decided(one.kinds) for one in numbers} - {None}
-        of_file = self._table.decimal or (strict.pop() if len(strict) == 1 else None)
+        of_file = self._table.decimal or decided(sum((one.kinds for one in numbers), self._table.notations))
+        guess = None
+        if any(
+            "either" in one.kinds for one in numbers
+        ):  # commas that separate columns as well stand before no decimals
+            thousands = self._table.separator == "," or any(one.has_thousands() for one in numbers)
+            guess = "." if thousands else ","
         for one in numbers:
-            self.remarks += one.settle_mark(self._table.told_decimal, of_file, self._table.separator)
+            self.remarks += one.settle_mark(self._table, of_file, guess)
 
     def _remark_on_texts(self, name: str) -> None:
         texts, names = self.levels[name], self.names_of(name)
@@ -403,11 +364,20 @@ class Columns:
                 told = (self.seen[name].mark, self.seen[name].sign) if name in self.seen else (None, "")
                 values, bad = as_numbers(column, told[0], self._table.empty, told[1])
                 wrong = zip(np.flatnonzero(bad).tolist(), column[bad], strict=True)
-                problems += [(rows[row], name, f"{str(cell)!r} is not a number") for row, cell in wrong]
+                problems += [(rows[row], name, self._no_number(name, str(cell))) for row, cell in wrong]
             parts.append(values)
         if problems:
             raise self.wrong(problems)
         return np.column_stack(parts)
+
+    def _no_number(self, name: str, cell: str) -> str:
+        """Say that a cell holds no number, and why one that looks like one does not suit the others."""
+        if not notation_of(cell) or self._table.told_decimal or name not in self.seen:
+            return f"{cell!r} is not a number"
+        one = self.seen[name]
+        one.tokens[cell] = None
+        role, other = ROLES[one.mark == ","], "." if one.mark == "," else ","
+        return f"{cell!r} is not a number, as commas {role} here: correct it (or, if they do not, --decimal {other})"
 
     def read(self, frame: Any, optional: Sequence[str] = ()) -> Array:
         """Return a frame, whose index numbers its rows, as numbers: all of it tells what the columns are.
@@ -462,7 +432,7 @@ class Columns:
             return TableError(self._table.path, listed, columns, others, lines=lines)
         listed += [f"line {line} is called as a row of totals is" for line in lines]
         seen = [self.seen[name] for name in columns if name in self.seen]
-        few = len(seen) == len(columns) and all(one.n_texts <= max(1, FEW * one.kinds.total()) for one in seen)
+        few = len(seen) == len(columns) and all(one.n_wrong <= max(1, FEW * one.kinds.total()) for one in seen)
         tokens = dict.fromkeys(token for one in seen for token in one.tokens if few and not TOTALS.fullmatch(token))
         return TableError(self._table.path, listed, columns, others, tokens, lines=lines)
 
@@ -479,7 +449,11 @@ def uneven_or_wrong(table: Table, names: Sequence[str]) -> tuple[list[str], list
     numbers = dict.fromkeys(names, 0)
     for line, row in table.numbered_rows():
         if len(row) != table.width:
-            found.append((line, f"line {line}: {counted(len(row), 'column')}, but the first line has {table.width}"))
+            quotes = (
+                f" (a cell that holds {table.separator!r} needs quotes around it)" if len(row) > table.width else ""
+            )
+            uneven_row = f"{counted(len(row), 'column')}, but the first line has {table.width}"
+            found.append((line, f"line {line}: {uneven_row}{quotes * (table.separator in set(',;|'))}"))
             continue
         for j, name in used:
             if notation_of(row[j]):

@@ -20,8 +20,9 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from ardea.tables.columns import decided, notation_of, sign_of, uneven_or_wrong
-from ardea.tables.layout import counts_on, doubtful_dots, is_whole
+from ardea.tables.columns import FEW, uneven_or_wrong
+from ardea.tables.layout import counts_on, doubtful_dots, is_whole, lines_above
+from ardea.tables.notation import decided, notation_of, sign_of
 from ardea.tables.table import (
     ARRAYS,
     PARQUET,
@@ -189,7 +190,8 @@ class TextTable(Table):
             said = [f"lines that begin with # were left out, such as {passed[0].strip()[:LONGEST_QUOTE]!r}", *said]
         self._name(fields, body, said)
         self.skipped = ends[n_rows - 1] if n_rows else 0
-        self.decimal = told or decided(map(notation_of, {cell for row in body for cell in row}))
+        self.notations = Counter(notation_of(cell) for row in body for cell in row)
+        self.decimal = told or decided(self.notations)
         self._blanks = any(f"{self.separator} " in line for line in lines)  # numbers need no such care of the parser
         # The parser holds the text, and two places of every field, in arrays that it doubles when they are full.
         self.bytes_per_row = 2.0 * max(map(len, lines)) + 48 * self.width
@@ -234,10 +236,12 @@ class TextTable(Table):
         return cell in self.empty or notation_of(cell) != ""
 
     def _is_units(self, row: list[str], below: list[list[str]]) -> bool:
-        """Whether the second row holds units: a text, not a number, above columns of numbers alone."""
+        """Whether the second row holds units: texts, no number, one above a column of numbers, but for a few cells."""
         texts = [j for j in range(len(row)) if not self._is_data(row[j])]
-        columns = ([one[j] for one in below if j < len(one) and one[j] not in self.empty] for j in texts)
-        return not any(map(notation_of, row)) and any(cells and all(map(notation_of, cells)) for cells in columns)
+        columns = [[one[j] for one in below if j < len(one) and one[j] not in self.empty] for j in texts]
+        if any(map(notation_of, row)) or any(row[j] in cells for j, cells in zip(texts, columns, strict=True)):
+            return False
+        return any(cells and sum(not notation_of(one) for one in cells) <= FEW * len(cells) for cells in columns)
 
     def _name(self, fields: list[str], body: list[list[str]], said: list[str]) -> None:
         """Name the columns; where every row ends in a separator, there is none behind it."""
@@ -468,25 +472,6 @@ def separated(lines: list[str]) -> tuple[str | None, list[int], list[list[str]]]
         if score > best:
             best, found = score, (separator, [end for end, _ in ended], rows)
     return found
-
-
-def lines_above(rows: list[list[str]]) -> int:
-    """Return how many rows stand above the table, such as a title: they have fewer cells than nearly all others.
-
-    Empty cells at the end of a row count for nothing above names, else of a row without a number. Names may lack one
-    cell; numbers follow them.
-    """
-    filled = [len("\0".join(row).rstrip("\0").split("\0")) for row in rows]
-    lengths = [len(row) if any(map(notation_of, row)) else short for row, short in zip(rows, filled, strict=True)]
-    width = Counter(lengths).most_common(1)[0][0]
-    names = next((k for k, row in enumerate(rows[:-1]) if filled[k] >= width), 0)
-    under = chain(*rows[names + 1 : names + 3])  # units may stand between
-    if all(rows[names]) and not any(map(notation_of, rows[names])) and any(map(notation_of, under)):
-        return names
-    for number, (length, below) in enumerate(zip(lengths, rows[1:], strict=False)):
-        if length >= width or (length == width - 1 and any(map(notation_of, below))):
-            return number
-    return 0
 
 
 def fields_of(lines: Iterable[str], separator: str | None) -> Iterator[tuple[int, list[str]]]:

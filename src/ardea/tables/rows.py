@@ -134,17 +134,17 @@ class Rows:
         return [*self._totals(), f"More than half of the rows were left out. Most empty cells are in {told}."]
 
     def _totals(self) -> list[str]:
-        """Tell of the few rows in use that bear a name for sums or means in a column of texts, used or not."""
-        table, left_out = self.table, self._is_left_out
+        """Tell of the few rows that bear a name for sums or means in a column of texts, used or not."""
+        table = self.table
         numbers = {*self._columns.used}.difference(self.levels)
         texts = [(j, name) for j, name in enumerate(table.names) if name not in numbers]
         if not texts or table.once or self.n_read * table.width > MOST_CELLS:
             return []
         found = [
             (line, name, row[j])
-            for number, (line, row) in enumerate(table.numbered_rows())
+            for line, row in islice(table.numbered_rows(), self.n_read)
             for j, name in texts
-            if j < len(row) and number < len(left_out) and not left_out[number] and TOTALS.fullmatch(row[j])
+            if j < len(row) and TOTALS.fullmatch(row[j])
         ]
         if not 0 < len(found) <= max(MOST_TOTALS, FEW * self.n_read):
             return []
