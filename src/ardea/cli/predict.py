@@ -32,9 +32,8 @@ from ardea.dynamics.series import IN_UTC, Clock, input_curve
 from ardea.names import counted
 from ardea.saving import load
 from ardea.tables import write_whole
-from ardea.tables.columns import Columns
+from ardea.tables.columns import Columns, notation_of
 from ardea.tables.dates import compact_dates, in_utc, names_time
-from ardea.tables.notation import notation_of
 from ardea.tables.reading import KNOWN, PACKED, TextTable, open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, read_series

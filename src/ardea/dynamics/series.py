@@ -458,7 +458,7 @@ class Clock:
         """Return a date to the second, or to the minute where the digits written carry none (`%g` cuts at six)."""
         passed, digits = float(number[0]), len(re.sub(r"e.*|\D", "", number[0]).lstrip("0"))
         step = 10.0 ** (np.floor(np.log10(abs(passed))) + 1 - digits) if digits >= 6 else 0.0
-        grain = "s" if step * SECONDS[self.unit or "s"] <= 1 else "m"
+        grain: Any = "s" if step * SECONDS[self.unit or "s"] <= 1 else "m"
         date = self.dates(passed) + np.timedelta64(1, grain).astype("timedelta64[us]") // 2
         return f"{date.astype(f'M8[{grain}]')}{IN_UTC * self.zoned}"
 

@@ -15,16 +15,20 @@ from ardea.core.problem import Array
 from ardea.names import counted, words_of
 from ardea.tables.dates import DAY_FIRST, OF_DAY, as_dates
 from ardea.tables.notation import (
+    BLANK,
+    CODE_NAMES,
     IN_BRACKETS,
+    MINORITY,
+    NOTATION,
+    NUMBER_WORDS,
+    RARE,
     READ_WITH,
     ROLES,
+    ROW_WORDS,
     SIGNED,
     SPACED,
-    decided,
-    notation_of,
-    sign_of,
-    tidied,
-    told_by,
+    SWITCHED_ON,
+    TOTALS,
 )
 from ardea.tables.table import MOST_PROBLEMS, Table, TableError, safe_name, shortened, unknown
 
@@ -34,30 +38,54 @@ MOST_LEVELS = 20
 FEW = 0.1
 # Rows that a run has at least, on average (a convention: fewer tell nothing of how a system moves).
 FEWEST_IN_A_RUN = 5
-# What stands before sums and means of the other rows (a convention: English and German).
-TOTALS = re.compile(
-    r"((grand|sub)[ -]?)?totals?|sums?|means?|averages?|avg|median|s\.?d\.?|std\.?( dev\.?)?"
-    "|summe|gesamt|mittelwert|durchschnitt",
-    re.IGNORECASE,
-)
-# Last words of what a column is called that numbers the rows, and things that a row is about (conventions).
-NUMBER_WORDS = {"index", "idx", "id", "ids", "row", "nr", "no", "num", "number", "#", "unnamed"}
-ROW_WORDS = {"sample", "respondent", "case", "record", "observation", "obs", "subject", "participant", "patient"}
-# What columns of numbers are called that name things.
-CODE_NAMES = re.compile(
-    "site|station|plot|batch|lot|store|shop|plant|machine|operator|region|district|zip|postcode|code|category|class|group|"
-    "type|cluster|id"
-)
-# What a switch is called that is on; the other text is its reference.
-SWITCHED_ON = re.compile("on|yes|true|open|running|active|an|ein|ja|oui|y|t|high|pass|passed|positive|success")
 NUMERIC = "fiub"
 Cells = tuple[Array, NDArray[np.bool_]]
-
-
 DATES, TIMES_OF_DAY = "dates, not numbers", "times of day, not numbers"
 
-
 # Cells ----------------------------------------------------------------------------------------------------------------
+
+
+def tidied(cell: str) -> str:
+    """Return a cell without blanks around it or between thousands, and with a hyphen for a minus or for brackets."""
+    cell = cell.strip().replace("−", "-")
+    cell = IN_BRACKETS.sub(r"-\1", cell)
+    return re.sub(BLANK, "", cell) if SPACED.fullmatch(cell) else cell
+
+
+def notation_of(cell: str) -> str:
+    """Return how a number is written, by its name in `NOTATIONS`; nothing where a cell holds no number."""
+    found = NOTATION.fullmatch(tidied(cell))
+    return str(found.lastgroup) if found else ""
+
+
+def sign_of(cell: str) -> str:
+    """Return the sign or the unit of a number.
+
+    Examples
+    --------
+    >>> sign_of("$1,200"), sign_of("101.3 kPa")
+    ('$', 'kPa')
+    """
+    found = SIGNED.fullmatch(cell.strip())
+    return (found[1] or found[2]) if found else ""
+
+
+def told_by(kinds: Counter[str]) -> dict[str, int]:
+    """Return how many numbers can only have been written with each mark before decimals."""
+    return {",": kinds["comma"] + kinds["decimal"], ".": kinds["thousands"] + kinds["point"]}
+
+
+def decided(kinds: Counter[str]) -> str | None:
+    """Return what stands before decimals, by what most numbers can only be; None where nothing, or no clear majority.
+
+    Examples
+    --------
+    >>> decided(Counter(point=40, either=79, decimal=1)), decided(Counter(either=79, decimal=1))
+    ('.', None)
+    """
+    (less, _), (more, mark) = sorted((count, mark) for mark, count in told_by(kinds).items())
+    doubtful = mark == "," and not kinds["comma"] and more < RARE * kinds["either"]
+    return None if less > MINORITY * more or not more or doubtful else mark
 
 
 def is_numeric(column: Any) -> bool:

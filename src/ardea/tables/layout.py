@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from itertools import chain, pairwise
+from collections.abc import Collection
+from itertools import pairwise
 
-from ardea.tables.notation import NOTATIONS, notation_of
+from ardea.tables.columns import FEW, notation_of
+from ardea.tables.notation import NOTATIONS
 
 
 def doubtful_dots(rows: list[list[str]], names: list[str]) -> list[str]:
@@ -18,25 +19,6 @@ def doubtful_dots(rows: list[list[str]], names: list[str]) -> list[str]:
             read = f"dots in column {name!r} were read as decimal points ({dots[0]})"
             remarks.append(f"{read}; if they group thousands, give --decimal ,")
     return remarks
-
-
-def lines_above(rows: list[list[str]]) -> int:
-    """Return how many rows stand above the table, such as a title: they have fewer cells than nearly all others.
-
-    Empty cells at the end of a row count for nothing above names, else of a row without a number. Names may lack one
-    cell; numbers follow them.
-    """
-    filled = [len("\0".join(row).rstrip("\0").split("\0")) for row in rows]
-    lengths = [len(row) if any(map(notation_of, row)) else short for row, short in zip(rows, filled, strict=True)]
-    width = Counter(lengths).most_common(1)[0][0]
-    names = next((k for k, row in enumerate(rows[:-1]) if filled[k] >= width), 0)
-    under = chain(*rows[names + 1 : names + 3])  # units may stand between
-    if all(rows[names]) and not any(map(notation_of, rows[names])) and any(map(notation_of, under)):
-        return names
-    for number, (length, below) in enumerate(zip(lengths, rows[1:], strict=False)):
-        if length >= width or (length == width - 1 and any(map(notation_of, below))):
-            return number
-    return 0
 
 
 def is_whole(cell: str) -> bool:
@@ -53,3 +35,12 @@ def counts_on(first: list[str], body: list[list[str]]) -> bool:
     if len(whole) < 2 or (len(whole) == 2 and whole[0] < 1000) or any(b - a != 1 for a, b in pairwise(whole)):
         return False
     return not any(is_whole(cell) for row in body for cell in row)
+
+
+def holds_units(row: list[str], below: list[list[str]], empty: Collection[str]) -> bool:
+    """Whether a row without numbers holds units: texts, one of them above a column of numbers, but for a few cells."""
+    texts = [j for j in range(len(row)) if row[j] not in empty]
+    columns = [[one[j] for one in below if j < len(one) and one[j] not in empty] for j in texts]
+    if any(row[j] in cells for j, cells in zip(texts, columns, strict=True)):
+        return False
+    return any(cells and sum(not notation_of(one) for one in cells) <= FEW * len(cells) for cells in columns)

@@ -1,22 +1,14 @@
-"""How numbers are written: what stands before decimals, between thousands, and beside them."""
+"""How numbers are written, and what words in cells and in names of columns mean: patterns, and nothing else."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-
-# Numbers written against the mark of a file are slips where they are at most so many for each that tells it: a file has
-# one mark, and more would be columns from another one (a convention).
-MINORITY = 0.25
-# Of decimals to three places a tenth has fewer, if zeros at the end are left out: that of 60 or more at most one in 60
-# has other than three places, one comma being a slip among thousands, is then rare (0.9⁶⁰ + 6 · 0.9⁵⁹ = 1.4 %).
-RARE = 1 / 60
 
 _EXPONENT = "(?:[eE][+-]?[0-9]+)?"
 _GROUPED = "[+-]?[1-9][0-9]{0,2}"
-_BLANK = "[ \u00a0\u2009\u202f]"  # narrow, or not to be broken
+BLANK = "[ \u00a0\u2009\u202f]"  # narrow, or not to be broken
 # 1 234 567,8 with blanks between thousands.
-SPACED = re.compile(rf"{_GROUPED}(?:{_BLANK}[0-9]{{3}})+(?:[.,][0-9]*)?")
+SPACED = re.compile(rf"{_GROUPED}(?:{BLANK}[0-9]{{3}})+(?:[.,][0-9]*)?")
 # How numbers are written, by what the comma or dot in them tells; the first that fits holds.
 NOTATIONS = {
     "whole": "[+-]?[0-9]+",
@@ -40,46 +32,25 @@ ROLES = {True: "stand before decimals", False: "group thousands"}
 IN_BRACKETS = re.compile(r"^\(([$€£¥]?\s?[0-9][0-9., ]*%?)\)$")
 # Numbers with a sign of a currency before them, or with it, with per cent or with a unit behind them.
 SIGNED = re.compile(r"([$€£¥])\s*[+-]?[0-9][0-9., ]*|[+-]?[0-9][0-9., ]*?\s*([%‰$€£¥]|[A-Za-zµμΩ°²³/·]+)")
-
-
-def tidied(cell: str) -> str:
-    """Return a cell without blanks around it or between thousands, and with a hyphen for a minus or for brackets."""
-    cell = cell.strip().replace("−", "-")
-    cell = IN_BRACKETS.sub(r"-\1", cell)
-    return re.sub(_BLANK, "", cell) if SPACED.fullmatch(cell) else cell
-
-
-def notation_of(cell: str) -> str:
-    """Return how a number is written, by its name in `NOTATIONS`; nothing where a cell holds no number."""
-    found = NOTATION.fullmatch(tidied(cell))
-    return str(found.lastgroup) if found else ""
-
-
-def sign_of(cell: str) -> str:
-    """Return the sign or the unit of a number.
-
-    Examples
-    --------
-    >>> sign_of("$1,200"), sign_of("101.3 kPa")
-    ('$', 'kPa')
-    """
-    found = SIGNED.fullmatch(cell.strip())
-    return (found[1] or found[2]) if found else ""
-
-
-def told_by(kinds: Counter[str]) -> dict[str, int]:
-    """Return how many numbers can only have been written with each mark before decimals."""
-    return {",": kinds["comma"] + kinds["decimal"], ".": kinds["thousands"] + kinds["point"]}
-
-
-def decided(kinds: Counter[str]) -> str | None:
-    """Return what stands before decimals, by what most numbers can only be; None where nothing, or no clear majority.
-
-    Examples
-    --------
-    >>> decided(Counter(point=40, either=79, decimal=1)), decided(Counter(either=79, decimal=1))
-    ('.', None)
-    """
-    (less, _), (more, mark) = sorted((count, mark) for mark, count in told_by(kinds).items())
-    doubtful = mark == "," and not kinds["comma"] and more < RARE * kinds["either"]
-    return None if less > MINORITY * more or not more or doubtful else mark
+# What stands before sums and means of the other rows (a convention: English and German).
+TOTALS = re.compile(
+    r"((grand|sub)[ -]?)?totals?|sums?|means?|averages?|avg|median|s\.?d\.?|std\.?( dev\.?)?"
+    "|summe|gesamt|mittelwert|durchschnitt",
+    re.IGNORECASE,
+)
+# Last words of what a column is called that numbers the rows, and things that a row is about (conventions).
+NUMBER_WORDS = {"index", "idx", "id", "ids", "row", "nr", "no", "num", "number", "#", "unnamed"}
+ROW_WORDS = {"sample", "respondent", "case", "record", "observation", "obs", "subject", "participant", "patient"}
+# What columns of numbers are called that name things.
+CODE_NAMES = re.compile(
+    "site|station|plot|batch|lot|store|shop|plant|machine|operator|region|district|zip|postcode|code|category|class|group|"
+    "type|cluster|id"
+)
+# What a switch is called that is on; the other text is its reference.
+SWITCHED_ON = re.compile("on|yes|true|open|running|active|an|ein|ja|oui|y|t|high|pass|passed|positive|success")
+# Numbers written against the mark of a file are slips where they are at most so many for each that tells it: a file has
+# one mark, and more would be columns from another one (a convention).
+MINORITY = 0.25
+# Of decimals to three places a tenth has fewer, if zeros at the end are left out: that of 60 or more at most one in 60
+# has other than three places, one comma being a slip among thousands, is then rare (0.9⁶⁰ + 6 · 0.9⁵⁹ = 1.4 %).
+RARE = 1 / 60

@@ -20,9 +20,8 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from ardea.tables.columns import FEW, uneven_or_wrong
-from ardea.tables.layout import counts_on, doubtful_dots, is_whole, lines_above
-from ardea.tables.notation import decided, notation_of, sign_of
+from ardea.tables.columns import decided, notation_of, sign_of, uneven_or_wrong
+from ardea.tables.layout import counts_on, doubtful_dots, holds_units, is_whole
 from ardea.tables.table import (
     ARRAYS,
     PARQUET,
@@ -228,20 +227,12 @@ class TextTable(Table):
                 remarks.append(f"the first row, {shortened(first)}, was read as {kind}")
         if not self.headed:
             return [f"x{j}" for j in range(len(first))], 0, remarks
-        units = bool(body) and self._is_units(body[0], body[1:])
+        units = bool(body) and not any(map(notation_of, body[0])) and holds_units(body[0], body[1:], self.empty)
         remarks += [f"the second row, {shortened([*filter(None, body[0])])}, was read as units"] if units else []
         return first, 1 + units, remarks
 
     def _is_data(self, cell: str) -> bool:
         return cell in self.empty or notation_of(cell) != ""
-
-    def _is_units(self, row: list[str], below: list[list[str]]) -> bool:
-        """Whether the second row holds units: texts, no number, one above a column of numbers, but for a few cells."""
-        texts = [j for j in range(len(row)) if not self._is_data(row[j])]
-        columns = [[one[j] for one in below if j < len(one) and one[j] not in self.empty] for j in texts]
-        if any(map(notation_of, row)) or any(row[j] in cells for j, cells in zip(texts, columns, strict=True)):
-            return False
-        return any(cells and sum(not notation_of(one) for one in cells) <= FEW * len(cells) for cells in columns)
 
     def _name(self, fields: list[str], body: list[list[str]], said: list[str]) -> None:
         """Name the columns; where every row ends in a separator, there is none behind it."""
@@ -472,6 +463,25 @@ def separated(lines: list[str]) -> tuple[str | None, list[int], list[list[str]]]
         if score > best:
             best, found = score, (separator, [end for end, _ in ended], rows)
     return found
+
+
+def lines_above(rows: list[list[str]]) -> int:
+    """Return how many rows stand above the table, such as a title: they have fewer cells than nearly all others.
+
+    Empty cells at the end of a row count for nothing above names, else of a row without a number. Names may lack one
+    cell; numbers follow them.
+    """
+    filled = [len("\0".join(row).rstrip("\0").split("\0")) for row in rows]
+    lengths = [len(row) if any(map(notation_of, row)) else short for row, short in zip(rows, filled, strict=True)]
+    width = Counter(lengths).most_common(1)[0][0]
+    names = next((k for k, row in enumerate(rows[:-1]) if filled[k] >= width), 0)
+    under = chain(*rows[names + 1 : names + 3])  # units may stand between
+    if all(rows[names]) and not any(map(notation_of, rows[names])) and any(map(notation_of, under)):
+        return names
+    for number, (length, below) in enumerate(zip(lengths, rows[1:], strict=False)):
+        if length >= width or (length == width - 1 and any(map(notation_of, below))):
+            return number
+    return 0
 
 
 def fields_of(lines: Iterable[str], separator: str | None) -> Iterator[tuple[int, list[str]]]:
