@@ -127,7 +127,7 @@ def told_of_bands(name: str) -> str:
     return (
         f"With rows='unequal' errors still change their size along {printable(name)}, as in a band of its values: such "
         "rows count for more than they tell, intervals are too narrow, most of all that of this column, and more false "
-        "terms may be kept. Compare with rows='independent', or fit the rows of the band apart "
+        "terms may be kept. Compare with a fit without it, or fit the rows of the band apart "
         "(python -m ardea.explain unequal_errors)."
     )
 
