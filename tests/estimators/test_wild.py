@@ -100,3 +100,15 @@ def test_a_missing_square_or_product_is_named_before_errors_of_unequal_size():
         (found,) = [str(one.message) for one in told(X, y) if issubclass(one.category, UnequalErrorsWarning)]
         assert found.startswith(said)
         assert "rows='unequal' would not mend that" in found
+
+
+@pytest.mark.parametrize("slips", [1, 2, 3])
+def test_slips_in_one_column_beside_heavy_tails_in_others_are_told(slips):
+    found = 0
+    for seed in range(10):
+        rng = np.random.default_rng([seed, 40])
+        X = 100 + 10 * rng.standard_t(3, size=(200, 20))
+        y = X[:, :3] @ np.full(3, 0.15) + rng.normal(size=200)
+        X[rng.choice(200, slips, replace=False), 0] *= 10
+        found += any("looks like a slip: x0 is" in text for text in suspicions(told(X, y)))
+    assert found >= 9

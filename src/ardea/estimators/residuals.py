@@ -128,11 +128,15 @@ def far_rows(X: Array, ranges: Array) -> Index:
         return none
     usual = np.where(usual[wide] > 0, usual[wide], away[:, wide].mean(axis=0))
     apart = (X[:, wide] - centre[wide]) / np.maximum(usual, EPS * width[wide])
-    distances = np.sqrt(np.einsum("ij,ij->i", apart, apart))
-    order = np.argpartition(-distances, MOST_APART)[: 1 + MOST_APART]
-    order = order[np.argsort(-distances[order])]
-    gaps = np.flatnonzero(distances[order[:-1]] > APART * distances[order[1:]])
-    return order[: gaps[-1] + 1] if gaps.size else none
+    # All columns together, and each alone: tails of the others do not hide what is far out in one.
+    distances = np.column_stack([np.sqrt(np.einsum("ij,ij->i", apart, apart)), np.abs(apart)])
+    order = np.argpartition(-distances, MOST_APART, axis=0)[: 1 + MOST_APART]
+    order = np.take_along_axis(order, np.argsort(-np.take_along_axis(distances, order, 0), axis=0), 0)
+    sizes = np.take_along_axis(distances, order, 0)
+    gaps = sizes[:-1] / np.maximum(sizes[1:], EPS)
+    clear = int(np.argmax(gaps.max(axis=0)))  # where a gap is clearest
+    last = np.flatnonzero(gaps[:, clear] > APART)
+    return order[: last[-1] + 1, clear] if last.size else none
 
 
 class Harm(NamedTuple):
