@@ -209,7 +209,8 @@ def said_of_misfit(equations: Sequence[Equation], ratios: Array, results: Sequen
     told = []
     for equation, ratio, result in zip(equations, ratios, results, strict=True):
         if ratio > LARGEST_MISFIT:
-            told.append(no_candidate_fits(equation, ratio, "field", result.rows.hint))
+            missed = " With much noise the search may have missed the right terms, too: try a smaller library."
+            told.append(no_candidate_fits(equation, ratio, "field", result.rows.hint or missed))
         elif ratio < 1 / LARGEST_MISFIT and not 0 < result.rows.structure < LEAST_STRUCTURE:
             why = (
                 "the noise of the samples: its terms amplify noise, or the noise of neighbouring samples is not "
