@@ -323,7 +323,9 @@ def searched(rows: EquationRows, propose: Propose, thorough: bool = True) -> Sea
         best = tournament.met[first.support] if first.support in fresh else tournament.fitted(first.support)
         fresh.add(best.support)
         moves = only_moves(rows, best)
-        equal = equivalents(tournament, best, MORE_TERMS + moves) if rows.LISTS_EQUIVALENTS else []
+        # Of a search that its budget ended nothing is known to be best, nor to be as good.
+        listed = rows.LISTS_EQUIVALENTS and tournament.n_fits < MOST_FITS
+        equal = equivalents(tournament, best, MORE_TERMS + moves) if listed else []
         rivals = close_rivals(tournament, best) if thorough else []
         if tournament.ranking[0].support == best.support or tournament.n_fits >= MOST_FITS:
             break
