@@ -51,7 +51,7 @@ SIZE_ROUNDS = 2
 # Where sizes may jump, in normal scores: from one to five sixths of the rows, or so, lie below (a convention).
 JUMPS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 # Bands of a column that are compared after sizes were learned, and the probability of an alarm where nothing is left.
-# Measured: 9 of 1,050 sound fits (seven kinds of errors, 200 × 20), 83 % of bands of a fifth of the rows five times as
+# Measured: 5 of 900 sound fits (six kinds of errors, 200 × 20), 83 % of bands of a fifth of the rows five times as
 # large; eight or fourteen bands find less.
 BANDS, BAND_ALARM = 10, 1e-2
 # Steps of a Huber regression, and of the coefficients of sizes, and when they end; each gains a digit in about three.
