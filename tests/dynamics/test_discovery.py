@@ -16,7 +16,8 @@ from sklearn.linear_model import LinearRegression
 
 from ardea import SparseARD
 from ardea.dynamics import AmbiguityWarning, Custom, Discovery, FieldTerms, Polynomials, systems
-from ardea.dynamics.search import regressor_supports, scored, whitened
+from ardea.dynamics.discovery import regressor_supports
+from ardea.dynamics.search import scored, whitened
 from ardea.names import Rival
 from ardea.show import model_html
 

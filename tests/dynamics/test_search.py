@@ -8,7 +8,7 @@ import pytest
 from ardea import MSTSBL, SparseARD
 from ardea.core.problem import posed
 from ardea.core.subsets import model, select
-from ardea.dynamics.search import regressor_supports
+from ardea.dynamics.discovery import regressor_supports
 from ardea.methods.task import ard_supports, wide_supports
 
 

@@ -16,11 +16,13 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from ardea.core.problem import Array, require
-from ardea.core.subsets import Propose
+from ardea.core.compression import CompressedRows
+from ardea.core.problem import Array, Problem, require
+from ardea.core.subsets import Propose, Support
 from ardea.dynamics.answers import AmbiguityWarning, Answers, Found, KnowledgeWarning, MisfitWarning
 from ardea.dynamics.course import LeftOpen, Wishes
 from ardea.dynamics.field_equation import field_equations, told_of
@@ -34,7 +36,7 @@ from ardea.dynamics.models import FieldModel, Motion, StateModel
 from ardea.dynamics.parametric import as_library
 from ardea.dynamics.readings import said_of_inputs, said_of_spoiled, said_of_states
 from ardea.dynamics.rows import Differentiation, Form, given_equations, state_equations
-from ardea.dynamics.search import EquationRows, FoundRows, found_rows, regressor_supports
+from ardea.dynamics.search import EquationRows, FoundRows, found_rows
 from ardea.dynamics.series import SAME_TIME, Clock, Series, checked_series
 from ardea.dynamics.simulation import SimulationWarning
 from ardea.dynamics.states import Joint, ends_off
@@ -50,7 +52,7 @@ from ardea.dynamics.told import (
 )
 from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.equation import Equation
-from ardea.estimators.advice import warn_caller
+from ardea.estimators.advice import AdviceWarning, warn_caller
 from ardea.estimators.base import BaseARD
 from ardea.methods.task import ard_supports
 from ardea.names import counted
@@ -475,3 +477,18 @@ def _blown_up(model: Any, joint: Joint, times: Array, driven: bool) -> list[str]
         warnings.simplefilter("always", SimulationWarning)
         model.simulate(joint.first.mean, times[times >= joint.first.time - SAME_TIME * joint.step], None)
     return [f"Run over its own rows{' without that noise' * driven}, {one.message}." for one in caught]
+
+
+def regressor_supports(regressor: Any, problem: Problem, unit: Array) -> list[Support]:
+    """Return the support that an estimator of ours finds on all rows of the problem, as the only proposal."""
+    rows, d = problem.columns.shape
+    factor = np.zeros((rows + 2, d + 2))  # of [1 A z]; the column of ones is not used
+    factor[1:-1, 1:-1] = problem.columns.take(np.arange(d)) / unit
+    factor[1:-1, -1], factor[-1, -1] = problem.target, np.sqrt(problem.rest)
+    compressed = CompressedRows(factor, d, problem.n_rows, round(problem.n_rows))
+    with warnings.catch_warnings():
+        # Of a step on the way, not of the equations.
+        warnings.simplefilter("ignore", AdviceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = clone(regressor).fit(compressed, None)
+    return [tuple(np.flatnonzero(found.support_).tolist())]

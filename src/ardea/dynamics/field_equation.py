@@ -33,7 +33,16 @@ from scipy import linalg
 from ardea.core.lazy import cached_property
 from ardea.core.problem import Array
 from ardea.core.subsets import Support
-from ardea.dynamics.field_terms import FieldTerms, Jets, WeakSum, ladders, noise_weights, plain, weak_form
+from ardea.dynamics.field_terms import (
+    LARGEST_GROWTH,
+    FieldTerms,
+    Jets,
+    WeakSum,
+    ladders,
+    noise_weights,
+    plain,
+    weak_form,
+)
 from ardea.dynamics.fields import Fields
 from ardea.dynamics.models import FieldModel
 from ardea.dynamics.search import EquationRows, RowsFit
@@ -64,6 +73,9 @@ WAVES_LEAVE = 0.33
 DAMPED = " Damping, a term u_t, is no candidate: measure u_t as a field of its own (docs/fields)."
 # Relative error of the rows from sums and splines, measured on the equations of `systems` without noise.
 TRUNCATION = 1e-5
+# How many times a column counts whose noise shall count for everything. Measured: 30 to 1000 times put the truth among
+# the first three models in 17 of 17 draws of Cahn–Hilliard with 10 % noise.
+LOUDER = 100.0
 # Conventions: how many times as large as between neighbours the step across the seam is at most where a field is
 # periodic along an axis, and at least where it is not.
 PERIODIC, NOT_PERIODIC = 2.0, 6.0
@@ -193,6 +205,21 @@ class FieldRun:
         rows = linalg.solve_triangular(factor, np.column_stack([columns, target]), lower=True, check_finite=False)
         return WhitenedRun(rows[:, :-1], rows[:, -1], factor, weights)
 
+    def growth(self, fit: RowsFit) -> float:
+        """Return the exponent by which the shortest waves grow while the field is watched, along the worst axis.
+
+        Linearised at û, e_t = Σ_j (−1)^|j| ∂^j(A_j e), and a wave e^(iκx) along one axis grows, in the mean over the
+        grid, at the rate Σ (−1)^(j/2) κ^j A_j over even j ≥ 2, or by its root with m = 2. κ = π k/length with k splines.
+        """
+        data, weights = self.data, self._noise_weights(fit, self._thinned_jets)[self.field]
+        means = {orders: float(np.mean(weight)) for orders, weight in weights.items()}
+        rates = []
+        for axis, (along, smoother) in enumerate(zip(data.space, data.splines[self.field].smoothers, strict=False)):
+            wave = np.pi * smoother.n_basis / (along[-1] - along[0])
+            even = {sum(orders): mean for orders, mean in means.items() if sum(orders) == orders[axis]}
+            rates.append(sum((-1) ** (j // 2) * wave**j * mean for j, mean in even.items() if j >= 2 and j % 2 == 0))
+        return float(max(*rates, 0.0) ** (1 / self.order) * (data.t[-1] - data.t[0]))
+
     def errors(self, at: WhitenedRun, residual: Array) -> Errors:
         """Return ê of every field."""
         pulled = linalg.solve_triangular(at.factor, residual, lower=True, trans="T", check_finite=False)
@@ -266,7 +293,7 @@ class FieldEquation(EquationRows):
 
     # Measured on the equations of `systems` at 100 % noise: passes that have not settled after so many run away, and
     # where N ln RSS still falls by more than this in a pass, it goes on falling.
-    MOST_PASSES: ClassVar[int] = 8
+    MOST_PASSES: ClassVar[int] = 16
     STILL_FALLING: ClassVar[float] = 5.0
     LISTS_EQUIVALENTS: ClassVar[bool] = True
     KNOWS_NOISE: ClassVar[bool] = True
@@ -328,6 +355,23 @@ class FieldEquation(EquationRows):
             return None
         motion = FieldEquation(data, FieldTerms(0, 1), self.field)
         return motion, tuple(map(motion._terms.index, slopes))
+
+    def loud(self) -> list[RowsFit]:
+        """Return fits with one derivative of the highest orders alone, the field's own, far too large.
+
+        At ξ = 0 the noise of ∂_t u alone counts, and the noise in columns of high order hides what they explain. Where
+        the noise of such a column counts for everything, short waves are left out.
+        """
+        tops = {i: jet.orders for i, term in enumerate(self._terms) if (jet := _pure(term)) and jet.field == self.field}
+        highest = max(map(sum, tops.values()), default=0)
+        A, z = self.system(RowsFit((), np.zeros(0), np.inf))
+        sizes = np.linalg.norm(A, axis=0)
+        chosen = [i for i, orders in tops.items() if sum(orders) >= highest - 1 and sizes[i] > 0]
+        return [RowsFit((i,), np.array([LOUDER * np.linalg.norm(z) / sizes[i]]), np.inf) for i in chosen]
+
+    def stands(self, fit: RowsFit) -> bool:
+        """Whether ξ has settled, and the field could be seen if it obeyed the equation: short waves do not run away."""
+        return fit.settled and max(run.growth(fit) for run in self.runs) < LARGEST_GROWTH
 
     def same(self, support: Support, other: Support) -> bool:
         """Whether the terms of one support are sums of those of another: (u^2)_xx is 2 u u_xx + 2 u_x^2."""
@@ -441,3 +485,10 @@ def _has_slopes_of(fields: Collection[int], monomial: FieldTerm) -> bool:
     """Whether a product holds derivatives of one of some fields: near a jump they say nothing."""
     jets = [jet for jet, _ in monomial.factors if isinstance(jet, Jet)]
     return any(jet.field in fields and any(jet.orders) for jet in jets)
+
+
+def _pure(term: FieldTerm) -> Jet | None:
+    """Return the derivative along one axis that a term is, if it is one."""
+    jet, power = term.factors[0] if len(term.factors) == 1 else (None, 0)
+    pure = isinstance(jet, Jet) and power == jet.power == 1 and max(jet.orders) == sum(jet.orders) > 0
+    return jet if isinstance(jet, Jet) and pure else None

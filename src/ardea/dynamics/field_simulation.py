@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.fft import next_fast_len
 
 from ardea.core.problem import Array
-from ardea.dynamics.field_terms import Jets, plain, weak_form
+from ardea.dynamics.field_terms import LARGEST_GROWTH, Jets, plain, weak_form
 from ardea.dynamics.simulation import checked_start, checked_times, warn_stopped
 from ardea.dynamics.terms import FieldTerm, FunctionOfFields, Jet, Orders
 from ardea.dynamics.windows import HIGHEST_ORDER
@@ -440,7 +440,7 @@ def _check_well_posed(equation: SpectralEquation, duration: float) -> None:
         np.moveaxis(edges, axis, 0)[n // 2] = True
     linear = equation.linear.real
     growth = float(np.max(linear[:, edges] - linear.reshape(len(linear), -1)[:, :1]))
-    if growth * duration > -np.log(np.finfo(float).eps):
+    if growth * duration > LARGEST_GROWTH:
         raise ValueError(
             f"the linear part is ill-posed: its derivatives grow the shortest waves of this grid by exp({growth:.3g} t)"
             ", so no solution can be computed; diffusion must be positive (u_xx) and u_xxxx negative"

@@ -35,7 +35,9 @@ from ardea.dynamics.terms import CompiledTerms, FieldTerm, FunctionOfFields, Jet
 from ardea.names import Wording, checked_names
 
 Key = TypeVar("Key")
-
+# Derived: an equation under which short waves grow by more than exp of this while a field is watched is ill-posed
+# there: waves of the size of rounding errors come to order one.
+LARGEST_GROWTH = -float(np.log(np.finfo(float).eps))
 
 # Coefficients of ⟨∂^orders φ, monomial⟩.
 WeakSum = dict[tuple[Orders, FieldTerm], float]

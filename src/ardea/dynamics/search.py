@@ -14,7 +14,6 @@ whereas with ln|C| overfitted supports win.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -23,14 +22,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
-from ardea.core.compression import CompressedRows
 from ardea.core.problem import Array, Problem, misfit, penalty, posed
 from ardea.core.subsets import Model, Propose, Support, model, neighbours, select, small_models
 from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms
-from ardea.estimators.advice import AdviceWarning
 from ardea.methods.task import wide_supports
 from ardea.names import Left, Rival, Vocabulary
 
@@ -63,6 +58,9 @@ TRIED_WITHOUT = 2
 RUNNERS_UP = 4
 # Convention: how many of the best small models, and of those with several terms more, are tried.
 SMALL_TRIED = 3
+# The best models at the whitening of much noise that are looked at. Measured: in 17 draws of Cahn–Hilliard with 10 %
+# noise the truth was the first to third.
+LOUDEST = 3
 # Where another search follows, of how many sizes the best model is looked at.
 FEW_SIZES = 4
 # A convention, measured on public systems whose terms are not among the candidates: 26 of 26 leave more than this times
@@ -125,6 +123,19 @@ class EquationRows(ABC):
     def of_motion(self, support: Support) -> tuple[EquationRows, Support] | None:
         """Return the equation of a field that only moves, and its terms, where they may stand in for a support."""
         return None
+
+    def loud(self) -> list[RowsFit]:
+        """Return fits that amplify noise, to whose whitening supports are proposed, as to that of the empty model."""
+        return []
+
+    def stands(self, fit: RowsFit) -> bool:
+        """Whether the score of a fit whose passes have ended can be believed."""
+        return True
+
+    def fits(self, fit: RowsFit) -> bool:
+        """Whether a fit leaves no more than the noise of the samples allows, where that is known."""
+        degrees = self.n_rows - len(fit.support)
+        return not self.KNOWS_NOISE or fit.rss + fit.floor <= LARGEST_MISFIT**2 * (degrees + fit.floor)
 
     def same(self, support: Support, other: Support) -> bool:
         """Whether the terms of one support are sums of those of another, whatever the data."""
@@ -197,24 +208,6 @@ def scored(rows: EquationRows, support: Support, start: RowsFit | None = None, p
     return replace(fit, score=float(known + penalty("ebic2", n_rows, rows.n_terms, len(support))))
 
 
-# 1) Proposals
-
-
-def regressor_supports(regressor: Any, problem: Problem, unit: Array) -> list[Support]:
-    """Return the support that an estimator of ours finds on all rows of the problem, as the only proposal."""
-    rows, d = problem.columns.shape
-    factor = np.zeros((rows + 2, d + 2))  # of [1 A z]; the column of ones is not used
-    factor[1:-1, 1:-1] = problem.columns.take(np.arange(d)) / unit
-    factor[1:-1, -1], factor[-1, -1] = problem.target, np.sqrt(problem.rest)
-    compressed = CompressedRows(factor, d, problem.n_rows, round(problem.n_rows))
-    with warnings.catch_warnings():
-        # Of a step on the way, not of the equations.
-        warnings.simplefilter("ignore", AdviceWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = clone(regressor).fit(compressed, None)
-    return [tuple(np.flatnonzero(found.support_).tolist())]
-
-
 # 2) Tournament
 
 
@@ -227,13 +220,15 @@ class Tournament:
     thorough: bool = True  # whether several are expanded where nothing near the best is better
     met: dict[Support, RowsFit] = field(default_factory=dict)
     ended: set[Support] = field(default_factory=set)  # whose passes were taken to the end
+    fallen: set[Support] = field(default_factory=set)  # whose scores then proved to be no good (`stands`)
     expanded: set[Support] = field(default_factory=set)  # whose surroundings were searched
     n_fits: int = 0
 
     @property
     def ranking(self) -> list[RowsFit]:
-        """The fits of all supports met, best first."""
-        return sorted(self.met.values(), key=attrgetter("score"))
+        """The fits of all supports met, best first; where one that stands fits, those that do not come last."""
+        yields = any(self.rows.fits(self.met[support]) for support in self.ended - self.fallen)
+        return sorted(self.met.values(), key=lambda one: (yields and one.support in self.fallen, one.score))
 
     @property
     def unfinished(self) -> bool:
@@ -249,12 +244,11 @@ class Tournament:
         if not self.met:
             self._begin()
         while self.n_fits < MOST_FITS:
-            left = [one for one in self.ranking if one.support not in self.expanded]
             least = LEAST_EXPANDED if self.thorough else 1
-            if not left or (not self.unfinished and len(self.expanded) >= least):
+            if not (left := self._left()) or (not self.unfinished and len(self.expanded) >= least):
                 break
             best = self.settled(left[0].support, left[0])
-            if best.score > left[0].score and self.ranking[0] is not best:
+            if self._left()[0] is not best:
                 continue  # another look than the first one
             self.expanded.add(best.support)
             for support in self.near(best):
@@ -263,21 +257,31 @@ class Tournament:
             return sorted(self.ranking, key=lambda one: one.support not in self.expanded)
         return self.ranking
 
+    def _left(self) -> list[RowsFit]:
+        return [one for one in self.ranking if one.support not in self.expanded]
+
     def _begin(self) -> None:
-        problem, unit = whitened(self.rows, self.looked_at(()))
-        found = select(problem, [*self.propose(problem, unit), *wide_supports(problem)])
+        problem, found = self._models_at(self.looked_at(()))
         if not self.thorough:  # the best of the sizes that look best
             sizes = {len(one.support): one for one in reversed(found)}
             found = sorted(sizes.values(), key=attrgetter("criterion"))[:FEW_SIZES]
-        for one in (*found, *_small(problem, ())):
+        louder = [one for fit in self.rows.loud() for one in self._models_at(fit)[1][:LOUDEST]]
+        for one in (*found, *_small(problem, ()), *louder):
             if len(one.support) <= LARGEST_START:
                 self.looked_at(one.support)
+
+    def _models_at(self, fit: RowsFit) -> tuple[Problem, list[Model]]:
+        """Return the problem whitened at a fit, and the models on its backward paths, best first."""
+        problem, unit = whitened(self.rows, fit)
+        return problem, select(problem, [*self.propose(problem, unit), *wide_supports(problem)])
 
     def fitted(self, support: Support, start: RowsFit | None = None, passes: int | None = None) -> RowsFit:
         """Return a support fitted anew, from nothing by default: numbers then do not depend on the way to it."""
         self.met[support] = scored(self.rows, support, start, passes)
         self.n_fits += 1
-        self.ended |= {support} if passes is None else set()
+        if passes is None or self.met[support].settled:
+            self.ended.add(support)
+            self.fallen |= set() if self.rows.stands(self.met[support]) else {support}
         return self.met[support]
 
     def looked_at(self, support: Support) -> RowsFit:
@@ -286,8 +290,7 @@ class Tournament:
 
     def settled(self, support: Support, start: RowsFit) -> RowsFit:
         """Return a support with its passes taken to the end, once."""
-        done = support in self.ended or (support in self.met and self.met[support].settled)
-        return self.met[support] if done else self.fitted(support, start)
+        return self.met[support] if support in self.ended else self.fitted(support, start)
 
     def near(self, one: RowsFit) -> list[Support]:
         """Return supports nearby that the whitening of this one does not clearly rule out, closest first."""
