@@ -427,6 +427,30 @@ def test_passes_do_not_end_while_the_fit_still_improves():
     assert equation.n_rows * np.log(quick.rss / full.rss) < 10
 
 
+@pytest.mark.parametrize(("order", "root"), [(1, 1.0), (2, 0.5)])
+def test_growth_of_short_waves_is_that_of_the_linear_equation(order, root):
+    """∂_t^m u = a u_xx + b u_xxxx + c u_x: waves e^(iκx) grow with the rate (b κ⁴ − a κ²)^(1/m), or decay."""
+    x, t = np.linspace(0, 20, 120), np.linspace(0, 4, 100)
+    u = sum(np.sin(k * (x[:, None] - t)) for k in (0.5, 1.0, 1.7))
+    data, library = Fields(u + 0.01 * np.random.default_rng(0).normal(size=u.shape), (x,), t), FieldTerms(1, 4)
+    equation = FieldEquation([data], library, order=order)
+    support = tuple(map(library.names().index, ("u_x", "u_xx", "u_xxxx")))
+    wave = np.pi * data.splines[0].smoothers[0].n_basis / 20
+    for a, b in ((-0.1, -0.01), (0.1, 0.03), (0.2, -0.01), (-0.3, 0.1)):
+        fit = RowsFit(support, np.array([0.7, a, b]), 1.0)
+        rate = max(b * wave**4 - a * wave**2, 0.0)
+        assert equation.runs[0].growth(fit) == pytest.approx(4 * rate**root, rel=1e-9)
+
+
+def test_noise_that_hides_high_derivatives_is_whitened_away():
+    """At 30 % noise u_xxxx is hidden where it is looked for with the noise of u_t alone, and (u^3)_xx with it."""
+    system = systems.cahn_hilliard()
+    equation = FieldEquation([noisy("cahn_hilliard", 0.3, seed=2000)], system.library)
+    names, result = system.library.names(), searched(equation, ard_supports)
+    assert [names[j] for j in result.support] == ["u_xx", "u_xxxx", "(u^3)_xx"]
+    assert equation.stands(result.fit)
+
+
 def test_system_at_a_fit_contains_the_fit():
     system = systems.burgers()
     equation = FieldEquation([noisy("burgers", 0.1)], system.library)

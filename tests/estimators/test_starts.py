@@ -110,6 +110,16 @@ def test_only_safe_finds_columns_that_explain_y_by_their_difference(kind):
 
 @pytest.mark.parametrize("kind", FAMILY)
 def test_both_are_the_same_where_nothing_fails(kind):
+    """Up to the certificate, 1e-6: "safe" refits from the fit before, the paper from nothing."""
+    data = sparse_data()
+    paper, safe = (kind(start=start).fit(data.X, data.y) for start in ("paper", "safe"))
+    np.testing.assert_array_equal(paper.support_, safe.support_)
+    np.testing.assert_allclose(safe.coef_, paper.coef_, rtol=1e-6)
+    assert safe.noise_variance_ == pytest.approx(paper.noise_variance_, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", [ARD, ARDr])
+def test_without_refits_both_take_the_same_steps(kind):
     data = sparse_data()
     paper, safe = (kind(start=start).fit(data.X, data.y) for start in ("paper", "safe"))
     np.testing.assert_array_equal(paper.coef_, safe.coef_)

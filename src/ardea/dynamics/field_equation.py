@@ -209,7 +209,7 @@ class FieldRun:
         """Return the exponent by which the shortest waves grow while the field is watched, along the worst axis.
 
         Linearised at û, e_t = Σ_j (−1)^|j| ∂^j(A_j e), and a wave e^(iκx) along one axis grows, in the mean over the
-        grid, at the rate Σ (−1)^(j/2) κ^j A_j over even j ≥ 2, or by its root with m = 2. κ = π k/length with k splines.
+        grid, at the rate Σ (−1)^(j/2) κ^j A_j over even j ≥ 2, or by its root where m = 2. κ = πk/length for k splines.
         """
         data, weights = self.data, self._noise_weights(fit, self._thinned_jets)[self.field]
         means = {orders: float(np.mean(weight)) for orders, weight in weights.items()}

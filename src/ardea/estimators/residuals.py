@@ -112,22 +112,23 @@ def unusual(look: Any, rate: float, neighbours: Any, largest: Any) -> bool:
 def far_rows(X: Array, ranges: Array) -> Index:
     """Return the few rows that are far from all others in the columns whose range is wide.
 
-    The first rows tell what is usual.
+    The first rows tell what is usual, and all of them where these would call a column wide.
     """
     (m, d), none = X.shape, np.empty(0, dtype=np.intp)
     if m < 2 * FEWEST_LEFT or m * d > MOST_NUMBERS:
         return none
-    first, width = X[:FIRST_ROWS], ranges[1] - ranges[0]
-    middle = len(first) // 2
-    centre = np.partition(first, middle, axis=0)[middle]
-    away = np.abs(first - centre)
-    usual = np.partition(away, middle, axis=0)[middle] / MEDIAN
-    wide = np.flatnonzero(width > sqrt(WIDE * log(m)) * usual)
+    first, width, limit = X[:FIRST_ROWS], ranges[1] - ranges[0], sqrt(WIDE * log(m))
+    wide = np.flatnonzero(width > limit * _usual(first)[2])
     wide = wide[~((first[:, wide] == ranges[0, wide]) | (first[:, wide] == ranges[1, wide])).all(axis=0)]
     if not wide.size:
         return none
-    usual = np.where(usual[wide] > 0, usual[wide], away[:, wide].mean(axis=0))
-    apart = (X[:, wide] - centre[wide]) / np.maximum(usual, EPS * width[wide])
+    centre, away, usual = _usual(X[:, wide])
+    if not (still := width[wide] > limit * usual).all():
+        wide, centre, away, usual = wide[still], centre[still], away[:, still], usual[still]
+    if not wide.size:
+        return none
+    usual = np.where(usual > 0, usual, away.mean(axis=0))
+    apart = (X[:, wide] - centre) / np.maximum(usual, EPS * width[wide])
     # All columns together, and each alone: tails of the others do not hide what is far out in one.
     distances = np.column_stack([np.sqrt(np.einsum("ij,ij->i", apart, apart)), np.abs(apart)])
     order = np.argpartition(-distances, MOST_APART, axis=0)[: 1 + MOST_APART]
@@ -137,6 +138,14 @@ def far_rows(X: Array, ranges: Array) -> Index:
     clear = int(np.argmax(gaps.max(axis=0)))  # where a gap is clearest
     last = np.flatnonzero(gaps[:, clear] > APART)
     return order[: last[-1] + 1, clear] if last.size else none
+
+
+def _usual(rows: Array) -> tuple[Array, Array, Array]:
+    """Return the medians of columns, distances from them, and the deviation of normal numbers as far away."""
+    middle = len(rows) // 2
+    centre = np.partition(rows, middle, axis=0)[middle]
+    away = np.abs(rows - centre)
+    return centre, away, np.partition(away, middle, axis=0)[middle] / MEDIAN
 
 
 class Harm(NamedTuple):

@@ -12,9 +12,10 @@ method              first                                    then
 
 This is what ``start="paper"`` runs. ``start="safe"`` adds what is not in the paper: a fit that an F test against all
 columns refutes is run again from least squares (`Task._not_refuted`); `inflated` that collapses, with the noise rule at
-the inflated noise (`Task.run`); calibrated methods begin with `inflated` where plain ARD would collapse; `inflated`
-begins, in a search over strengths, at the fit before. It leaves out that `thresholded` fits the kept columns once more
-where ARD has pruned columns but no threshold has dropped any (`Task._pruned_go`), and steps of ARD after a collapse.
+the inflated noise (`Task.run`); calibrated methods begin with `inflated` where plain ARD would collapse. Fits to the
+columns that are left, or at another strength, begin at the fit before instead of at γ = 0: it takes two to four steps
+instead of eight to the same fixed point. It leaves out that `thresholded` fits the kept columns once more where ARD has
+pruned columns but no threshold has dropped any (`Task._pruned_go`), and steps of ARD after a collapse.
 """
 
 from __future__ import annotations
@@ -54,8 +55,7 @@ FEWEST_SCREENED = 1.0
 CLEARLY_BETTER = 6.0
 # The strength, or the factor of one, that keeps a column out whatever it explains.
 BARRED = 1e12
-# The calibrated prior of ARDr is set anew until no column goes, and the inflation of ARDvi until none comes; two or
-# three times are the rule.
+# How often the prior of ARDr or the inflation of ARDvi are calibrated at most; two or three times are the rule.
 MOST_CALIBRATIONS = 20
 
 
@@ -105,10 +105,7 @@ class Task:
 
     @property
     def collapses(self) -> bool:
-        """Whether plain ARD drives σ² to zero and keeps about m columns, from which no threshold comes back.
-
-        It does where columns are enough to interpolate the rows that differ.
-        """
+        """Whether plain ARD drives σ² to zero, as where columns interpolate the rows: no threshold comes back."""
         return self.problem.wide or self.plain.status is Status.COLLAPSED
 
     def run(
@@ -121,10 +118,7 @@ class Task:
         start: Array | None = None,
         once: bool = False,
     ) -> Fit:
-        """Run the outer loop: once, or also from least squares where the data refute a first result without a prior.
-
-        Where inflation meets a collapse, the loop runs again with the noise rule at the inflated noise.
-        """
+        """Run the outer loop: once, or also from least squares where the data refute a first result without a prior."""
         problem = self.problem if problem is None else problem
         alpha = np.ones(problem.n_columns) if inflation is None else inflation
         plain = prior is None and inflation is None and self.start == "safe"
@@ -196,14 +190,17 @@ class Task:
         start, noise = (None, None) if near is None else (near.gamma, near.noise)
         if alpha is not None:
             return self.run(inflation=alpha, start=start, noise=noise)
-        k, rate = 1, self.false_positive_rate(false_terms)
+        k, rate, earlier = 1, self.false_positive_rate(false_terms), None
         for _ in range(MOST_CALIBRATIONS):
             inflation = np.full(self.problem.n_columns, rates.calibrated("vi", rate, self.degrees(k)))
             inflation[list(barred)] = BARRED
             fit = self.run(inflation=inflation, start=start, noise=noise)
+            fit = fit if earlier is None else fit.after(earlier)
             before, k = k, max(1, fit.posterior.active.size)
             if k <= before or np.isinf(self.degrees(k)) or fit.status is Status.STALLED:
                 break
+            if self.start == "safe":
+                start, noise, earlier = fit.gamma, fit.noise, fit
         return fit
 
     def vetted(self, fit: Fit, wish: Wish, again: Callable[[list[int], Fit], Fit]) -> Fit:
@@ -231,10 +228,7 @@ class Task:
         return self._screened[false_terms]
 
     def screened_where_collapsing(self, wish: Wish) -> Fit | None:
-        """Return the screened fit where plain ARD, with which calibrated methods else begin, would collapse.
-
-        A strength that the user gave is applied to plain ARD all the same, as in the paper.
-        """
+        """Return the screened fit where plain ARD would collapse, unless the user gave a strength, as in the paper."""
         screens = self.start == "safe" and wish.calibrated and self.collapses
         return self.screened(wish.false_terms) if screens else None
 
@@ -243,7 +237,7 @@ class Task:
         if screened is None:
             return self.sequential(rule, self.plain, np.arange(self.problem.n_columns), known)
         columns = screened.posterior.active
-        first = self.run(self.problem.restrict(columns), screened.noise)
+        first = self._refit(screened, columns, columns)
         fit = self.sequential(rule, first, columns).after(screened)
         return replace(fit, status=worst(fit.status, screened.status))
 
@@ -261,14 +255,20 @@ class Task:
                 for i in np.flatnonzero(verdict.drop)
             )
             before = replace(fit, trace=fit.trace.then(Trace(dropped=gone)))
-            columns = columns[active[~verdict.drop]]
+            left = active[~verdict.drop]
+            columns = columns[left]
             if known is not None and np.array_equal(columns, known.posterior.active):
                 return known
-            fit = self.run(problem.restrict(columns), fit.noise).after(before)
+            fit = self._refit(fit, left, columns).after(before)
         if first.status is Status.COLLAPSED:
             large = problem.too_many(fit.posterior.active.size)
             fit = replace(fit, status=Status.COLLAPSED if large else Status.RESCUED)
         return fit.on(problem.n_columns, columns)
+
+    def _refit(self, fit: Fit, left: Index, columns: Index) -> Fit:
+        """Fit some columns of the problem, those `left` of an earlier fit."""
+        start = fit.gamma[left] if self.start == "safe" else None
+        return self.run(self.problem.restrict(columns), fit.noise, start=start)
 
     def _pruned_go(self, rule: Rule, pruned: Index) -> bool:
         """Whether columns that ARD has pruned count as dropped, so that the rest is fitted once more.
