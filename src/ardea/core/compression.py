@@ -255,8 +255,9 @@ def one_per_target(
     """Return a problem for every target, and the way back: `unit` of the columns, `loadings` on the flat ones."""
     outside, rank = targets[:0] if rest_rows is None else rest_rows, flat.basis.shape[1]
     z, rest, sizes = normalised(targets, outside, flat, rounding_share(counts.given))
-    # Less the flat directions; half of the rows where weights add up to less than those (the estimator warns).
-    free, distinct = (max(count - rank, count / 2) for count in (counts.weight, counts.distinct))
+    # Less the flat directions; where weights add up to less than one row beside those (the estimator warns), half of
+    # them, or one.
+    free, distinct = (max(count - rank, min(1.0, count / 2)) for count in (counts.weight, counts.distinct))
     problems = [
         Problem(columns, np.ascontiguousarray(z[:, t]), float(rest[t]), free, distinct=distinct)
         for t in range(z.shape[1])
