@@ -39,6 +39,8 @@ MOST_ORDERED, SELDOM = 3, 1e-3
 # is then shrunk was measured (benchmarks/weak.py, other seeds): with twice as much weak signals are lost, with half as
 # much some models still predict worse than the mean where columns are many.
 WEAK, SHRINKAGE = 0.03, 4.0
+# An F test against all columns refutes a fit below this probability: a convention, rare enough for a million fits.
+REFUTED = 1e-6
 Search = Literal["diagonal", "greedy", "forward-backward", "backward"]
 
 
@@ -231,8 +233,8 @@ def by_chance(post: Posterior, strength: Calibrated) -> Verdict:
     the number of orders in which they may have come, each of which gave those left out another chance: (l!)^R², R² the
     share of the rest that they explain, since nothing changes for the others where that is small. Where columns were
     screened at a higher rate than the one asked for, at least the orders of up to three.
-    Many true columns leave too few rows for that: it is also enough that, of all C(d, l) groups, one would do as well
-    with a chance of a thousandth of what was asked for.
+    Many true columns leave too few rows for that: it is also enough that, beside the other k − l terms, one of the
+    C(d − k + l, l) groups would do as well with a chance of a thousandth of what was asked for.
     """
     k = post.active.size
     rate, degrees, d = strength.false_positive_rate, strength.degrees(post), strength.n_candidates
@@ -241,10 +243,41 @@ def by_chance(post: Posterior, strength: Calibrated) -> Verdict:
     number, gain = np.arange(1.0, order.size + 1), np.cumsum(2 * statistic[order] + 1)
     with np.errstate(invalid="ignore"):
         orders = strength.orders(number, gain, degrees)
-    allowed = np.fmax(special.chdtrc(number, number * cut) / orders, SELDOM * rate * d / special.binom(d, number))
+    groups = special.binom(d - k + number, number)
+    allowed = np.fmax(special.chdtrc(number, number * cut) / orders, SELDOM * rate * d / groups)
     drop = np.zeros(k, dtype=bool)
     drop[order[:1]] = (special.fdtrc(number, degrees, gain / number) > allowed).any()
     return Verdict(drop, statistic, np.full(k, cut / 2))
+
+
+def noise_of_all(problem: Problem) -> float:
+    """Return σ² as all columns together leave it, or its floor where that is higher."""
+    degrees = problem.n_rows - problem.columns.shape[0]
+    return max(problem.rest / degrees, NoiseRule().floor(problem))
+
+
+def chance_beside_all(problem: Problem, fit: Fit, noise_known: bool) -> float:
+    """Return the p-value of an F test of a fit's terms against all columns of the problem; 1 where there is none.
+
+    With r compressed rows, RSS_k of the fit and RSS_r outside of them,
+
+        F = (RSS_k − RSS_r)/(r − k) / (RSS_r/(m − r)),
+
+    or, with σ² known, (RSS_k − RSS_r)/σ² against χ² of r − k degrees. Columns that interpolate the rows that differ
+    have RSS_r = 0 and refute nothing, nor do rounding errors.
+    """
+    rows, k = problem.columns.shape[0], fit.posterior.active.size
+    degrees, excess = problem.n_rows - rows, fit.posterior.rss - problem.rest
+    if problem.total == 0 or problem.wide or rows <= k or degrees < 1 or excess <= 0:
+        return 1.0
+    if noise_known:
+        return float(special.chdtrc(rows - k, excess / fit.noise))
+    return float(special.fdtrc(rows - k, degrees, excess / (rows - k) / noise_of_all(problem)))
+
+
+def refuted(problem: Problem, fit: Fit, noise_known: bool) -> bool:
+    """Whether all columns together clearly explain what a fit leaves to noise."""
+    return chance_beside_all(problem, fit, noise_known) < REFUTED
 
 
 def by_growth(post: Posterior, rho: Array, threshold: Array, *, backward: bool) -> Verdict:
