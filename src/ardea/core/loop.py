@@ -54,6 +54,7 @@ class Status(Enum):
     EMPTY_TARGET = "empty target"
     CONVERGED = "converged"
     WEAK = "shrunk, since chance might explain y as well"
+    LEFT_OUT = "all columns together explain more"
     OVERSHRUNK = "noise inflated by shrinkage"
     RESCUED = "rescued from a collapse"
     STALLED = "stalled at rounding error"
@@ -87,6 +88,12 @@ STATUS_ADVICE = {
         "On the way the fit kept more than a quarter as many terms as there are rows, where the noise variance cannot "
         "be learned from the data alone. The model returned keeps {terms} on {rows}; its noise variance errs on "
         "the high side. Give noise_variance if you know it, or add rows (python -m ardea.explain collapse)."
+    ),
+    Status.LEFT_OUT: (
+        "All columns together explain far more of y than the {terms} kept (F test: p < 1e-3; the noise variance is "
+        "more than four times theirs). Which of them matter, {rows} are too few to tell. Do not read the choice as a "
+        "finding, nor its intervals: add rows, leave out columns, or fit all of them, with always_keep "
+        "(python -m ardea.explain few_rows)."
     ),
     Status.OVERSHRUNK: (
         "The prior shrinks the coefficients so much that the learned noise variance is more than four times that of "

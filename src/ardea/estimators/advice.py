@@ -49,8 +49,7 @@ WORTH_NOISE, NOISE_ALARM = 1.6, 1e-4
 NEAR_DUPLICATE, ALTERNATIVE = 0.999, 0.95
 # Beyond this many terms no one asks which of them could be exchanged, and the answer would cost as much as the fit.
 MOST_TERMS = 100
-# Pairs and columns named in one message: a convention.
-NAMED = 3
+NAMED = 3  # pairs and columns named in one message: a convention
 # A value is far out that is this many times the range of all others away from them (a convention), if it is repeated or
 # the usual code of a program: data that grow by any factor do not do that.
 FAR_OUT = 5.0
@@ -216,7 +215,8 @@ def fit_advice(
         differ = problem.n_distinct + coordinates.flat_rank
         rows = counted(m, "row") + (f", {differ:g} of them different" if problem.n_distinct < problem.n_rows else "")
         text = advice.format(gap=fit.kkt_gap, terms=counted(k, "term"), rows=rows, **limits)
-        return [(text, CollapseWarning if collapsed else ConvergenceWarning)]
+        other = FewRowsWarning if fit.status is Status.LEFT_OUT else ConvergenceWarning
+        return [(text, CollapseWarning if collapsed else other)]
     if m <= k + 1 and m < coordinates.n_samples:
         text = (
             f"The weights add up to {counted(m, 'row')} for {counted(k, 'term')}. Weights are counts: if yours are "

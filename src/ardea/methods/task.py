@@ -28,13 +28,15 @@ from typing import Literal, get_args
 import numpy as np
 
 from ardea import rates
-from ardea.core.evidence import Flat, NoiseRule, Prior, Setting, posterior, slopes_and_scores
+from ardea.core.evidence import Flat, NoiseRule, Prior, Setting
 from ardea.core.lazy import cached_property
 from ardea.core.loop import Dropped, Fit, Status, Trace, Watch, at_floor, solve_wide, worst
 from ardea.core.problem import TINY, Array, Coordinates, Index, Problem
 from ardea.core.subsets import Support, forward_path
 from ardea.methods.thresholds import (
+    BARRED,
     SEARCHES,
+    SUSPECT,
     Calibrated,
     Judge,
     Rule,
@@ -42,8 +44,9 @@ from ardea.methods.thresholds import (
     by_chance,
     by_likelihood,
     by_magnitude,
+    calibrated_prior,
     chance_beside_all,
-    noise_of_all,
+    overlooks_much,
     refuted,
 )
 from ardea.priors import Both, CappedLinear, Convex, in_coordinates
@@ -53,20 +56,17 @@ Start = Literal["paper", "safe"]
 STARTS: tuple[Start, ...] = get_args(Start)
 # Between a known σ² and ‖y‖²: further apart, the squares of q = θᵀy/σ² overflow.
 FARTHEST_NOISE = 1e100
-# Probability of an F test against all columns below which a second start is tried (measured on 50 × 40 with 38 true
-# terms and the like: with 1e-6 up to all fits lose some, with 1e-3 and 1e-2 equally few).
-SUSPECT = 1e-3
 # ARDr warns where its prior has driven σ² this far above that of least squares on the same support (a convention: the
 # standard deviation has doubled).
 OVERSHRUNK_RATIO = 4.0
 # Candidates are let in at a rate of at least one false term (measured: with correlated columns in excess of the rows, a
 # rate of .3 misses twice as many true terms).
 FEWEST_SCREENED = 1.0
+# Measured on 100 × 150 to 200 × 1000, a quarter as many true terms as rows: 1e-2 is worse, 500 steps no better.
+QUIET, QUIET_STEPS = 1e-3, 10
 # The second start of SparseARD must be better by this (odds of 20 to 1): the better of two starts would keep up to 1.4
 # times as many false terms as asked for (measured; with 6 or 12 no more than without).
 CLEARLY_BETTER = 6.0
-# The strength, or the factor of one, that keeps a column out whatever it explains.
-BARRED = 1e12
 # How often the prior of ARDr or the inflation of ARDvi are calibrated at most; two or three times are the rule.
 MOST_CALIBRATIONS = 20
 
@@ -174,8 +174,8 @@ class Task:
         """
         if chance_beside_all(problem, fit, self.noise_variance is not None) > SUSPECT or fit.status is Status.STALLED:
             return fit
-        coefficients, _ = problem.least_squares(np.arange(problem.n_columns))
-        noise = fit.noise if self.noise_variance is not None else noise_of_all(problem)
+        coefficients, rss = problem.least_squares(np.arange(problem.n_columns))
+        noise = max(rss / (problem.n_rows - problem.n_candidates), self._noise_rule(None).floor(problem))
         again = self.run(problem, noise, inflation=inflation, start=coefficients**2, once=True)
         if again.status is Status.COLLAPSED or not again.trace.cost[-1] < fit.trace.cost[-1]:
             return fit
@@ -225,6 +225,15 @@ class Task:
             self._screened[false_terms] = self.run_inflated(None, false_terms, near)
         return self._screened[false_terms]
 
+    def quiet(self, false_terms: float) -> Fit | None:
+        """ARDvi from σ² held at `QUIET` of the mean square of y: beside more noise many true terms hide each other."""
+        if self.noise_variance is not None or self.start == "paper" or self.problem.total == 0:
+            return None
+        held = QUIET * self.problem.total / self.problem.n_rows * self.noise_unit
+        begin = replace(self, noise_variance=held, max_iter=QUIET_STEPS).run_inflated(None, false_terms)
+        interpolates = begin.posterior.active.size > self.problem.n_distinct / 2
+        return None if interpolates else self.run_inflated(None, false_terms, begin)
+
     def screened_where_collapsing(self, wish: Wish) -> Fit | None:
         """Return the screened fit where plain ARD would collapse, unless the user gave a strength, as in the paper."""
         screens = self.start == "safe" and wish.calibrated and self.collapses
@@ -235,8 +244,7 @@ class Task:
         if screened is None:
             return self.sequential(rule, self.plain, np.arange(self.problem.n_columns), known)
         columns = screened.posterior.active
-        first = self._refit(screened, columns, columns)
-        fit = self.sequential(rule, first, columns).after(screened)
+        fit = self.sequential(rule, self._refit(screened, columns, columns), columns).after(screened)
         return replace(fit, status=worst(fit.status, screened.status))
 
     def sequential(self, rule: Rule, first: Fit, columns: Index, known: Fit | None = None) -> Fit:
@@ -343,7 +351,9 @@ class Method:
         fit = self.solution(task, wish, near if task.start == "safe" else None)
         if fit.status is Status.COLLAPSED and not task.problem.too_many(fit.posterior.active.size):
             return replace(fit, status=Status.RESCUED)  # it collapsed on the way, not at the end
-        return fit
+        looked_at = wish.calibrated and task.noise_variance is None and task.start == "safe"
+        overlooks = looked_at and overlooks_much(task.problem, fit, wish.false_terms)
+        return replace(fit, status=worst(fit.status, Status.LEFT_OUT)) if overlooks else fit
 
 
 def plain(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
@@ -374,16 +384,18 @@ def maximum_a_posteriori(task: Task, wish: Wish, near: Fit | None = None) -> Fit
 
 
 def sparse(task: Task, wish: Wish, near: Fit | None = None) -> Fit:
-    """SparseARD: candidates by ARDvi, then MAP backward elimination among them; the same from plain ARD, if possible.
+    """SparseARD: candidates by ARDvi, then MAP backward elimination among them; the same from a second start.
 
-    The second is taken where its evidence is clearly better, at the price per term that the elimination has, unless an
-    F test against all columns refutes one of them alone.
+    That is plain ARD or, where it would collapse, ARDvi from where it ends with hardly any noise (`Task.quiet`). The
+    second is taken where its evidence is clearly better, at the price per term that the elimination has, unless an F
+    test against all columns refutes one of them alone.
     """
     strength = wish.calibrated_for(task, "map", one_price=True)
     rule = Rule(SEARCHES["backward"], strength)
     fit = task.threshold(rule, task.screened(wish.false_terms))
-    if not task.collapses:
-        second = task.threshold(rule, known=fit)
+    quiet = task.quiet(max(FEWEST_SCREENED, wish.false_terms)) if task.collapses else None
+    if quiet is not None or not task.collapses:
+        second = task.threshold(rule, quiet, fit)
         better = task.priced(second, wish.false_terms) < task.priced(fit, wish.false_terms) - CLEARLY_BETTER
         worse = [refuted(task.problem, one, task.noise_variance is not None) for one in (fit, second)]
         if better if worse[0] == worse[1] else worse[0]:
@@ -413,7 +425,9 @@ def _run_on(task: Task, prior: Prior, begin: Fit) -> Fit:
 def _calibrated(task: Task, wish: Wish, begin: Fit, barred: Sequence[int] = ()) -> Fit:
     """Run, calibrate the prior again to the σ² found (ARD's is too small by the false columns it keeps), repeat."""
     for _ in range(MOST_CALIBRATIONS):
-        fit = _run_on(task, _calibrated_prior(task, wish, begin, barred), begin)
+        excess = task.excess(wish.false_terms, max(1, begin.posterior.active.size))
+        width = None if wish.width is None else wish.width / task.unit**2
+        fit = _run_on(task, calibrated_prior(task.problem, begin, excess, width, barred), begin)
         if fit.status is Status.STALLED or np.array_equal(fit.gamma > 0, begin.gamma > 0):
             break
         begin = fit
@@ -430,24 +444,6 @@ def _given_prior(task: Task, wish: Wish) -> Prior:
         lam = 0.0 if wish.strength is None else wish.strength
         whole = CappedLinear(lam, np.inf if wish.width is None else wish.width)
     return in_coordinates(whole, task.unit**2, task.noise_unit)
-
-
-def _calibrated_prior(task: Task, wish: Wish, first: Fit, barred: Sequence[int]) -> Prior:
-    """Return λ_j = (z² − 1)s_j and η_j = (z² − 1)/s_j, with s_j the precision of column j against the others.
-
-    On orthogonal columns s_j = ρ_j/σ² and ψ² = v + min(λv², η) with v = 1/s_j: any η ≥ (z² − 1)v has the same cut.
-    The least of them stops the penalty where ARD's γ = (t² − 1)/s is that of a column at the cut.
-    """
-    excess = task.excess(wish.false_terms, max(1, first.posterior.active.size))
-    post = posterior(task.problem, first.gamma, first.noise)
-    precision, _ = slopes_and_scores(task.problem, post)  # s_j = M_j where γ_j = 0
-    precision[post.active] = post.own_precision
-    free = excess / np.where(precision > 0, precision, 1.0)
-    width = free if wish.width is None else wish.width / task.unit**2
-    price, width = excess * precision, np.maximum(width, TINY)
-    price[list(barred)] *= BARRED
-    width[list(barred)] *= BARRED
-    return CappedLinear(price, width)
 
 
 def _least_squares_noise(task: Task, fit: Fit) -> float:
