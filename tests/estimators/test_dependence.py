@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import linalg, stats
 from scipy.sparse.linalg import aslinearoperator
@@ -487,3 +488,44 @@ def test_a_small_design_with_few_terms_is_not_said_to_interpolate():
             model = SparseARD().fit(np.column_stack(products), y)
         few = np.count_nonzero(model.coef_) <= 4
         assert not (few and any("close to interpolating" in str(one.message) for one in caught))
+
+
+@pytest.mark.parametrize("size", [2, 4, 8])
+def test_rows_less_the_means_of_their_groups_are_told(size):
+    """Of groups that follow each other, or are given; rows as they were, and whole tables less their means, are not."""
+    rng = np.random.default_rng(size)
+    codes, mixed = np.repeat(np.arange(240 // size), size), rng.permutation(240)
+    X = rng.normal(size=(240, 15)) + 3
+    y = X[:, 0] + rng.normal(size=240 // size)[codes] + rng.normal(size=240)
+    means = np.array([np.column_stack([X, y])[codes == g].mean(axis=0) for g in range(240 // size)])
+    within = np.column_stack([X, y]) - means[codes]
+    text = f"add up to zero in {240 // size} groups .* as much as {240 - 240 // size}"
+    with pytest.warns(DependentRowsWarning, match=text):
+        SparseARD().fit(within[:, :-1], within[:, -1])
+    with pytest.warns(DependentRowsWarning, match=text):
+        SparseARD(rows="groups").fit(within[mixed, :-1], within[mixed, -1], groups=codes[mixed])
+    for columns, target in ((X, y), (X - X.mean(axis=0), y - y.mean())):
+        model = SparseARD(rows="groups").fit(columns, target, groups=codes)
+        assert not any("add up to zero" in one for one in model.warnings_)
+
+
+@pytest.mark.filterwarnings("ignore::ardea.estimators.advice.WeakEvidenceWarning")  # shuffled, nothing is clear
+def test_a_series_whose_labels_are_out_of_order_is_told():
+    X, y = series(0, 0.5)
+    table = pd.DataFrame(X, index=pd.date_range("2024-01-01", periods=M, freq="h")).add_prefix("c")
+    mixed = np.random.default_rng(0).permutation(M)
+    with pytest.warns(DependentRowsWarning, match=r"X\.index are not in order.*sort_index"):
+        SparseARD(rows="series").fit(table.iloc[mixed], y[mixed])
+    hours = table.set_axis(np.arange(M) % 24)  # begins anew every day
+    panel = table.set_axis(np.arange(M) // 3)  # three series, sorted by time
+    for sound, groups in ((table, None), (table[::-1], None), (hours, None), (panel, np.arange(M) % 3)):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", ".*not in order")
+            SparseARD(rows="series").fit(sound, y, groups=groups)
+
+
+def test_blocks_left_out_of_a_search_are_whole_groups():
+    X, y, codes = grouped(0, 0.5)
+    search = ARDSearch(SparseARD(rows="groups"), criterion="cv", cv=4).fit(X, y, groups=codes)
+    expected = ARDSearch(SparseARD(rows="groups"), criterion="cv", cv=GroupKFold(4)).fit(X, y, groups=codes)
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"])

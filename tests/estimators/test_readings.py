@@ -131,6 +131,20 @@ def test_copies_are_told_with_their_number(kind, digits):
     assert any("exact copies" in text for text in model.warnings_)
 
 
+@pytest.mark.parametrize("order", ["stacked", "joined", "mixed"])
+def test_copies_in_all_columns_but_one_are_told_with_its_name(order):
+    """As after a join with several rows for one, or a table written twice beside its numbers."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(200, 8)), rng.normal(size=200)
+        numbers = {"stacked": np.tile(np.arange(200), 2), "joined": np.repeat(np.arange(200), 2)}
+        rows = numbers[order] if order in numbers else rng.permutation(numbers["joined"])
+        beside = np.arange(400.0) if order == "stacked" else rng.normal(size=400)
+        table = pd.DataFrame(np.column_stack([X[rows], beside])).add_prefix("c")
+        [text] = [one for one in told(table, y[rows]) if "copies" in one]
+        assert re.match(r"200 of 400 rows are copies of others.* but c8\.", text)
+
+
 def test_copies_among_indicators_are_told_by_a_continuous_target():
     X, y = table()
     assert "180 of 240 rows" in told(*copied(X > 5, y, 4))[0]

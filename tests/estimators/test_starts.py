@@ -6,11 +6,15 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import ardea
 import dense_twin
 from ardea import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
-from ardea.estimators.advice import CollapseWarning
+from ardea.core.compression import CompressedRows
+from ardea.estimators.advice import CollapseWarning, FewRowsWarning
+from ardea.methods.task import tasks_of
+from ardea.methods.thresholds import chance_beside_all
 from conftest import sparse_data, wide
 
 FAMILY = [ARD, ARDvi, ARDr, MSTSBL, LSTSBL, MAPSTSBL, SparseARD]
@@ -200,3 +204,66 @@ def test_the_start_is_saved_with_the_model_and_used_by_streams(tmp_path):
     stream = ARD(start="paper").partial_fit(X[:40], y[:40]).partial_fit(X[40:], y[40:])
     np.testing.assert_array_equal(stream.support_, model.support_)
     assert not np.array_equal(model.support_, quietly(ARD(), X, y).support_)
+
+
+# Terms that hide each other
+
+
+def dense(seed, m, d, k, size=20.0):
+    """Return rows of which most columns matter."""
+    rng = np.random.default_rng([5, seed])
+    X = rng.normal(size=(m, d))
+    return X, X[:, :k].sum(axis=1) * size + rng.normal(size=m)
+
+
+@pytest.mark.parametrize(("m", "d", "k"), [(30, 22, 21), (50, 40, 38), (100, 90, 90)])
+def test_most_columns_are_found_with_hardly_more_rows(m, d, k):
+    """Where k - l terms are kept, the other l can only be one of C(d - k + l, l) groups."""
+    for seed in range(5):
+        assert SparseARD().fit(*dense(seed, m, d, k)).support_[:k].all()
+
+
+@pytest.mark.filterwarnings("ignore:On the way the fit kept:ardea.estimators.advice.CollapseWarning")
+@pytest.mark.filterwarnings("ignore:The fit keeps:ardea.estimators.advice.CollapseWarning")
+@pytest.mark.parametrize(("m", "d", "k"), [(100, 150, 25), (100, 400, 18), (200, 1000, 36)])
+def test_a_fifth_as_many_terms_as_rows_are_found_among_more_columns(m, d, k):
+    """Beside the variance of y as noise they hide each other; the second start begins with little noise."""
+    for seed in range(3):
+        rng = np.random.default_rng([77, seed])
+        X, signs = rng.normal(size=(m, d)), rng.choice([-1.0, 1.0], size=k)
+        model = SparseARD().fit(X, 20 * X[:, :k] @ signs + rng.normal(size=m))
+        assert model.support_[:k].all()
+        assert model.support_[k:].sum() <= 2
+
+
+def test_what_all_columns_explain_and_none_alone_is_told():
+    """38 of 40 columns matter a little, and 50 rows are too few to choose."""
+    told = missed = 0
+    for seed in range(20):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = SparseARD().fit(*dense(seed, 50, 40, 38, size=3.0))
+        lost = not model.support_[:38].all()
+        missed += lost
+        told += lost and any(issubclass(one.category, FewRowsWarning) for one in caught)
+    assert missed > 0
+    assert told >= 0.9 * missed
+
+
+def test_the_f_test_is_that_of_least_squares():
+    """Also without an intercept, where the constant is no column."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 8))
+    y = 5 + X[:, 0] + rng.normal(size=60)
+    for intercept in (False, True):
+        rows = CompressedRows.from_arrays(X, y[:, None])
+        (problem,), coordinates = rows.pose(intercept=intercept)
+        (task,) = tasks_of([problem], coordinates, (None, 500, 1e-6))
+        fit = task.run(problem.restrict(np.array([0])))
+        A = np.column_stack([X, np.ones((60, int(intercept)))])
+        whole = np.sum((y - A @ np.linalg.lstsq(A, y, rcond=None)[0]) ** 2) / coordinates.targets[0] ** 2
+        free = 60 - A.shape[1]
+        F = (fit.posterior.rss - whole) / 7 / (whole / free)
+        expected = stats.f.sf(F, 7, free)
+        shown = chance_beside_all(problem, fit, noise_known=False)
+        assert shown == pytest.approx(expected, rel=1e-6) if expected < 1e-3 else shown > 1e-3

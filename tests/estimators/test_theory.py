@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import linalg, special
 from sklearn.base import clone
 from sklearn.linear_model import ARDRegression, BayesianRidge, Ridge
 
@@ -276,3 +276,27 @@ def test_calibrated_false_terms_on_average(method):
         added += (model.support_ & (data.coef == 0)).sum()
     expected = false_terms * (d - 3) / d * trials
     assert abs(added - expected) < 4 * np.sqrt(expected)
+
+
+@pytest.mark.parametrize("kept", [5, 19, 20, 25, 30, 34])
+def test_columns_always_kept_cost_one_row_each(kept):
+    """With all columns kept σ² is RSS/(m − k − 1), whatever their number."""
+    rng = np.random.default_rng(kept)
+    X = rng.normal(size=(40, kept))
+    y = X @ rng.normal(size=kept) + rng.normal(size=40)
+    A = np.column_stack([np.ones(40), X])
+    model = SparseARD(always_keep=range(kept)).fit(X, y)
+    rss = np.sum((y - A @ np.linalg.lstsq(A, y, rcond=None)[0]) ** 2)
+    assert model.noise_variance_ == pytest.approx(rss / (40 - kept - 1), rel=1e-9)
+
+
+def test_columns_always_kept_are_projected_out():
+    """40 of 70 rows' degrees of freedom are gone: what is chosen among the others is what 29 rows would choose."""
+    rng = np.random.default_rng(0)
+    kept, X = rng.normal(size=(70, 40)), rng.normal(size=(70, 20))
+    y = kept.sum(axis=1) + 3 * X[:, 0] + rng.normal(size=70)
+    beside = linalg.null_space(np.column_stack([np.ones(70), kept]).T)
+    model = SparseARD(always_keep=range(40)).fit(np.column_stack([kept, X]), y)
+    by_hand = SparseARD(fit_intercept=False).fit(beside.T @ X, beside.T @ y)
+    np.testing.assert_allclose(model.coef_[40:], by_hand.coef_, rtol=1e-6)
+    assert model.noise_variance_ == pytest.approx(by_hand.noise_variance_, rel=1e-6)

@@ -233,7 +233,7 @@ def fit_advice(
         told = _on_known_noise(problem, fit)
     else:
         told = _on_few_rows(problem, fit, coordinates) + _on_tiny_noise(problem, fit)
-    told += _on_weak_evidence(problem, k) if fit.status is Status.WEAK else []
+    told += _on_weak_evidence(problem, fit.posterior.active.size) if fit.status is Status.WEAK else []
     told += _on_redundant_columns(coordinates, names)
     return told + _on_similar_columns(problem, fit, fit.noise if known_noise else None, names)
 

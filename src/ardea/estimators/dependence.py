@@ -69,6 +69,7 @@ from ardea.estimators.sizes import GROSS_ROWS, false_terms_if_dealt, missing_pro
 from ardea.estimators.told import (
     told_of_bands,
     told_of_blocks,
+    told_of_copies,
     told_of_dependence,
     told_of_few,
     told_of_piles,
@@ -78,7 +79,7 @@ from ardea.estimators.told import (
     told_of_worst,
 )
 from ardea.estimators.unequal import UnequalErrors, banded
-from ardea.estimators.weights import weights_advice
+from ardea.estimators.weights import centred_advice, weights_advice
 from ardea.estimators.wild import wild_advice
 from ardea.methods.task import Limits, Wish, tasks_of
 from ardea.methods.task import sparse as sparse_ard
@@ -94,7 +95,7 @@ FEW_GROUPS = 40
 # Square of a step, in units of its median, from which it may be a change of level, and the fewest blocks, and rows of
 # each: conventions.
 JUMP, FEWEST_BLOCKS = 3.0, 3
-# R² that is worth a word where errors are of unequal size (a convention): gross errors of y bring it just below zero.
+# R² that is worth a word (a convention): gross errors of y, and levels of a series, bring it just below zero.
 BELOW_MEAN = -0.1
 # Rows and columns that are looked at, so that large fits do not wait for it: conventions.
 MOST_TESTED_ROWS, MOST_TESTED_COLUMNS = 2048, 64
@@ -197,6 +198,8 @@ def rows_advice(
         slips, apart = wild_advice(given, far, kind, equation, target) if far.size else (slips, apart)
     if slips:  # alone: residuals that are odd may come from these rows
         return np.nan, slips + (_worse_than_mean(given, equation, target, kind) if kind == "unequal" else [])
+    if centred := centred_advice(given, target):
+        return np.nan, centred
     alone = _alone(given, kind)
     if kind == "groups" and rows.weight is not given.weight:  # groups that agree
         rows = one_of_each_group(rows)
@@ -210,17 +213,10 @@ def rows_advice(
     equal = equal_pairs(y := given.Y[:, target])
     if any(piles := piled_up(equal[0])):
         told = [(told_of_piles(piles, y), PiledUpWarning), *told]
-    copies, inflation = copied_rows(given.X, y, equal)
-    if not copies:
+    if (copies := copied_rows(given.X, y, equal)) is None:
         return number, told
-    text = (
-        f"{copies} of {y.size} rows are exact copies of others, in y and in all columns. A copy tells nothing new but "
-        "counts as a row: more false terms than asked for are kept, and intervals are too narrow. If the table was "
-        "joined or written several times, drop the copies (DataFrame.drop_duplicates(), or numpy.unique of X and y "
-        "with axis=0). If they are separate readings that happen to agree, ignore this "
-        "(python -m ardea.explain suspect_data)."
-    )
-    return np.fmin(number, given.total / inflation), [(text, SuspectDataWarning), *told]
+    text = told_of_copies(copies, y.size, given.X.shape[1], equation.vocabulary.names)
+    return np.fmin(number, given.total / copies.inflation), [(text, SuspectDataWarning), *told]
 
 
 def _residuals_advice(
@@ -437,7 +433,7 @@ def _worse_than_mean(rows: CheckedRows, equation: Equation, target: int, kind: R
         return []
     errors = y - dense(rows.X[:, support]) @ equation.coefficients - equation.intercept
     explained = 1 - float(errors @ errors) / max(float(np.sum((y - y.mean()) ** 2)), TINY)
-    if explained >= (0 if kind == "series" else BELOW_MEAN):
+    if explained >= BELOW_MEAN:
         return []
     if kind == "unequal":
         worst = np.argsort(-np.abs(errors))[:GROSS_ROWS]

@@ -29,8 +29,17 @@ from ardea.core.compression import (
 )
 from ardea.core.implicit import Operator, pose_implicit, sparse_operator
 from ardea.core.problem import Array, Coordinates, Problem, require
-from ardea.estimators.advice import SuspectDataWarning, warn_caller
-from ardea.estimators.refusals import as_numbers, in_another_order, listed, not_finite, not_numbers, one_axis, words
+from ardea.estimators.advice import DependentRowsWarning, SuspectDataWarning, warn_caller
+from ardea.estimators.refusals import (
+    as_numbers,
+    in_another_order,
+    listed,
+    not_finite,
+    not_in_order,
+    not_numbers,
+    one_axis,
+    words,
+)
 from ardea.methods.task import Method, Wish
 from ardea.methods.thresholds import SEARCHES
 from ardea.names import counted, default_names
@@ -184,6 +193,8 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any = N
         return CheckedRows.of_compressed(X)
     if hasattr(X, "index") and (advice := in_another_order(X, y=y, sample_weight=sample_weight, groups=groups)):
         warn_caller(advice, SuspectDataWarning)
+    if getattr(model, "rows", None) == "series" and (advice := not_in_order(X, groups)):
+        warn_caller(advice, DependentRowsWarning)
     if sparse.issparse(y):
         raise ValueError("y is a sparse matrix: pass an array, y.toarray().ravel() for one target.")
     X, y, ranges = _checked_arrays(model, X, y, first=first)

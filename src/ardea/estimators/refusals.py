@@ -11,6 +11,8 @@ from ardea.core.problem import Array
 
 # Columns named in one message: a convention.
 MOST_NAMED = 5
+# Share of neighbours whose labels are in the wrong order from which rows are not in order: a convention.
+BACKWARDS = 0.1
 
 
 def listed(names: Sequence[str]) -> str:
@@ -60,6 +62,32 @@ def in_another_order(X: Any, **others: Any) -> str | None:
         f"{' and '.join(moved)} {'has' if len(moved) == 1 else 'have'} the row labels of X in another order. Rows are "
         f"paired by their place, not by their labels: if that is not what you want, pass {moved[0]}.loc[X.index] "
         "(python -m ardea.explain suspect_data)."
+    )
+
+
+def not_in_order(X: Any, groups: Any) -> str | None:
+    """Say that the labels of rows given as a series, times or numbers, rise and fall, within groups if there are any.
+
+    Few steps back are those of labels that begin anew, such as hours of the day.
+    """
+    index: Any = getattr(X, "index", None)
+    if not hasattr(index, "is_unique") or getattr(index.dtype, "kind", "O") not in "iufmM":
+        return None
+    labels = np.asarray(index)
+    if groups is not None and len(groups) == labels.size:
+        codes = np.unique(np.asarray(groups).astype(str), return_inverse=True)[1]
+        order = np.argsort(codes, kind="stable")
+        labels, apart = labels[order], np.diff(codes[order]) > 0
+    else:
+        apart = np.zeros(max(labels.size - 1, 0), dtype=bool)
+    rises, falls = ((step & ~apart).sum() for step in (labels[1:] > labels[:-1], labels[1:] < labels[:-1]))
+    if min(rises, falls) <= BACKWARDS * labels.size:
+        return None
+    return (
+        "rows='series' takes rows in the order in which they are given, and their labels in X.index are not in order. "
+        "If these say when a row was read, sort both first: X.sort_index() and y.sort_index() (train_test_split "
+        "shuffles rows unless it gets shuffle=False). If the order is right, ignore this "
+        "(python -m ardea.explain dependent_rows)."
     )
 
 

@@ -377,8 +377,16 @@ def _kurtosis(m: int) -> tuple[float, float, float]:
     return 3 * (m - 1) / (m + 1), float(np.sqrt(variance)), degrees
 
 
-def copied_rows(X: Any, y: Array, equal: tuple[Index, float]) -> tuple[int, float]:
-    """Return how many rows are copies of others, and v; none, and 1, where chance or a few may explain equal rows.
+class Copies(NamedTuple):
+    """Rows that are copies of others: how many, v, and the columns in which they agree."""
+
+    number: int
+    inflation: float
+    columns: Index
+
+
+def copied_rows(X: Any, y: Array, equal: tuple[Index, float]) -> Copies | None:
+    """Return what rows are copies of others in y and in all columns, or in most; None where chance may explain them.
 
     `equal` is what `equal_pairs` says of y.
 
@@ -386,28 +394,60 @@ def copied_rows(X: Any, y: Array, equal: tuple[Index, float]) -> tuple[int, floa
     --------
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.normal(size=(50, 3)), rng.normal(size=50)
-    >>> copied_rows(X, y, equal_pairs(y)), copied_rows(np.tile(X, (5, 1)), np.tile(y, 5), equal_pairs(np.tile(y, 5)))
-    ((0, 1.0), (200, 5.0))
-    >>> copied_rows(X > 0, np.round(y), equal_pairs(np.round(y)))
-    (0, 1.0)
+    >>> copied_rows(X, y, equal_pairs(y)) is None
+    True
+    >>> copied_rows(np.tile(X, (5, 1)), np.tile(y, 5), equal_pairs(np.tile(y, 5)))
+    Copies(number=200, inflation=5.0, columns=array([0, 1, 2]))
+    >>> copied_rows(X > 0, np.round(y), equal_pairs(np.round(y))) is None
+    True
     """
-    (m, d), (counts_in_y, in_y) = X.shape, equal
-    factors, height = odd_numbers(d + 1), max(1, BLOCK_BYTES // (8 * d))
-    few, alike = (m / WORTH_A_WORD - m) / 2, in_y
-    for width in (min(FIRST_COLUMNS, d), d):  # which mostly show that rows differ
-        if alike <= few:
-            return 0, 1.0
-        blocks = [X[start : start + height, :width] for start in range(0, m, height)]
-        cells = np.concatenate([digests(block, factors[:width]) for block in blocks])
-        counts, alike = equal_pairs(cells + digests(y[:, None], factors[d:]))
+    m, d = X.shape
+    few = (m / WORTH_A_WORD - m) / 2
+    if equal[1] <= few:
+        return None
+    first, every = min(FIRST_COLUMNS, d), np.arange(d)
+    if _pairs_alike(X, y, every[:first])[1] > few and (found := _copies(X, y, equal, every, few)) is not None:
+        return found
+    shared = _shared_columns(X, y)
+    return _copies(X, y, equal, shared, few) if d > shared.size > d / 2 else None
+
+
+def _shared_columns(X: Any, y: Array) -> Index:
+    """Return the columns in which rows of equal y mostly agree, those that follow each other in the order of y."""
+    if not isinstance(X, np.ndarray):
+        return np.empty(0, dtype=np.intp)
+    order = np.argsort(y, kind="stable")
+    same = np.flatnonzero(y[order][1:] == y[order][:-1])
+    same = same[:: max(1, same.size // FIRST_ROWS)]
+    agree = (X[order[same]] == X[order[same + 1]]).mean(axis=0)
+    return np.flatnonzero(agree > 1 - 1 / MOSTLY)
+
+
+def _pairs_alike(X: Any, y: Array, columns: Index) -> tuple[Array, float, Index]:
+    """Return digests of some columns, how many pairs of rows agree in these and y, and how often every such row is."""
+    (m, d), height = X.shape, max(1, BLOCK_BYTES // (8 * columns.size))
+    factors, whole = odd_numbers(d + 1), columns.size == columns[-1] + 1
+    chosen = slice(0, columns.size) if whole else columns
+    blocks = [X[start : start + height, chosen] for start in range(0, m, height)]
+    cells = np.concatenate([digests(block, factors[: columns.size]) for block in blocks])
+    counts, alike = equal_pairs(cells + digests(y[:, None], factors[d:]))
+    return cells, alike, counts
+
+
+def _copies(X: Any, y: Array, equal: tuple[Index, float], columns: Index, few: float) -> Copies | None:
+    m, (counts_in_y, in_y) = y.size, equal
+    cells, alike, counts = _pairs_alike(X, y, columns)
     if alike <= few:
-        return 0, 1.0
+        return None
     together, in_columns = equal_pairs(cells)
     differ = 1 - (in_y - alike) / max(m * (m - 1) / 2 - in_columns, 1.0)
-    often = max(alike / max(in_y - alike, 1.0), differ * alike / max(in_columns - alike, 1.0)) >= MOSTLY
+    in_both = differ * alike / max(in_columns - alike, 1.0)
+    if columns.size == X.shape[1]:  # others were chosen because rows of equal y agree in them
+        in_both = max(in_both, alike / max(in_y - alike, 1.0))
+    often = in_both >= MOSTLY
     mostly = often and _chance_of_agreeing(together, counts_in_y / m) < 2.0**-MOSTLY
     every = counts.size >= MOSTLY and np.gcd.reduce(counts) > 1
-    return (m - counts.size, 1 + 2 * alike / m) if mostly or every else (0, 1.0)
+    return Copies(m - counts.size, 1 + 2 * alike / m, columns) if mostly or every else None
 
 
 def _chance_of_agreeing(sizes: Index, shares: Array) -> float:

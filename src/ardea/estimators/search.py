@@ -139,7 +139,7 @@ class ARDSearch(ShowsFit, Answers, RegressorMixin, BaseEstimator):
     true_support : boolean array of shape (n_features,), optional
         The truth, for "oracle".
     cv : int, cross-validation splitter or iterable of (train, test) rows, default=5
-        Number of blocks of rows for "cv", or how to split them.
+        Number of blocks of rows for "cv", whole groups if `groups` are given, or how to split them.
     n_resamples : int, default=20
         Number of halves for "stability".
     n_jobs : int, optional
@@ -354,8 +354,11 @@ class ARDSearch(ShowsFit, Answers, RegressorMixin, BaseEstimator):
 
     def _splits(self, rows: CheckedRows, groups: Any) -> list[Split]:
         """Return the rows to fit and those left out: blocks of the rows that count, or what a splitter says of all."""
-        from sklearn.model_selection import check_cv  # half of the time to load this file
+        from sklearn.model_selection import GroupKFold, check_cv  # half of the time to load this file
 
+        number = 1 if rows.groups is None else np.unique(rows.groups).size
+        if isinstance(self.cv, Integral) and number > 1:  # rows of one group are not parted
+            return list(GroupKFold(min(int(self.cv), number)).split(rows.X, rows.Y[:, 0], rows.groups))
         if rows.used is None or isinstance(self.cv, Integral):
             return list(check_cv(self.cv).split(rows.X, rows.Y[:, 0], rows.groups))
         places = np.cumsum(rows.used) - 1

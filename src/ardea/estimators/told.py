@@ -8,7 +8,7 @@ import numpy as np
 
 from ardea.core.problem import Array, Index
 from ardea.estimators.inputs import RowKind
-from ardea.estimators.residuals import WORTH_SIZES, Harm
+from ardea.estimators.residuals import WORTH_SIZES, Copies, Harm
 from ardea.estimators.resting import Unsupported
 from ardea.estimators.sizes import Sizes
 from ardea.names import counted, printable
@@ -32,6 +32,22 @@ def told_of_dependence(of: str, harm: Harm, kind: RowKind, total: float, effecti
         f"Errors of {where} are correlated ({harm.correlation:.2f}){left}, and so are the columns: {total:g} rows tell "
         f"about as much as {effective:.0f} independent ones. More false terms than asked for are kept, and intervals "
         f"are too narrow. {_independence(of, harm.lag, kind)} {like} (python -m ardea.explain dependent_rows)"
+    )
+
+
+def told_of_copies(copies: Copies, m: int, d: int, names: Sequence[str]) -> str:
+    """Return a warning about rows that are copies of others."""
+    other = np.setdiff1d(np.arange(d), copies.columns)
+    listed = ", ".join(printable(names[int(j)]) for j in other[:NAMED_COLUMNS]) + ", …" * (other.size > NAMED_COLUMNS)
+    where = f"in all columns but {listed}" if other.size else "in all columns"
+    drop = "drop the copies (DataFrame.drop_duplicates(), or numpy.unique of X and y with axis=0)"
+    if other.size:
+        drop = "keep one row of each (DataFrame.drop_duplicates(subset=…) with the other columns and y)"
+    return (
+        f"{copies.number} of {m} rows are {'' if other.size else 'exact '}copies of others, in y and {where}. A copy "
+        "tells nothing new but counts as a row: more false terms than asked for are kept, and intervals are too "
+        f"narrow. If the table was joined or written several times, {drop}. If they are separate readings that happen "
+        "to agree, ignore this (python -m ardea.explain suspect_data)."
     )
 
 

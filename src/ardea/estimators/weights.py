@@ -1,4 +1,4 @@
-"""Weights that are no counts: those of precision, and those of surveys.
+"""Rows that do not count as they should: weights that are no counts, and rows less the means of their groups.
 
 A weight says how many equal rows a row stands for. With h_i the leverage of all w_i rows, e_i/(1 − h_i) does then not
 depend on w_i. If w_i says how precise a row is, √w_i e_i/√(1 − h_i) does not. The correlation of normal scores tells
@@ -6,6 +6,9 @@ whether the size of either does: over all ways to deal errors to rows its varian
 
 The weights of a survey say neither: errors do not depend on them, and they are no counts. A coefficient then has the
 variance of (Σw)²/Σw² rows (Kish), fewer than m.
+
+Rows less the means of their groups ("within", as for fixed effects) add up to zero in every group: a group of n rows
+tells about as much as n − 1.
 """
 
 from __future__ import annotations
@@ -15,13 +18,42 @@ from scipy import special
 
 from ardea.core.problem import EPS, TINY, Array, Index
 from ardea.equation import Equation
-from ardea.estimators.advice import Advice, SuspectDataWarning
+from ardea.estimators.advice import Advice, DependentRowsWarning, SuspectDataWarning
 from ardea.estimators.inputs import CheckedRows, dense
 from ardea.estimators.residuals import ALARM, MOST_TAKEN, WORTH_A_WORD, basis_of
 from ardea.estimators.sizes import normal_scores
 
 # The fewest rows whose errors are looked at: a convention.
 FEWEST_LOOKED_AT = 20
+# Conventions: fewest groups whose rows add up to zero, the least share of the rows that they are, so that it is worth a
+# word, and how many columns are looked at.
+FEWEST_CENTRED, CENTRED_SHARE, FIRST_COLUMNS = 5, 0.05, 4
+
+
+def centred_advice(rows: CheckedRows, target: int) -> list[Advice]:
+    """Return what to tell of rows less the means of their groups: of the groups given, or of neighbouring rows."""
+    X, y = rows.X, rows.Y[:, target]
+    if not isinstance(X, np.ndarray) or y.size < FEWEST_LOOKED_AT:
+        return []
+    order = slice(None) if rows.groups is None else np.argsort(rows.groups, kind="stable")
+    number = _groups_of_zero(y[order][:, None], np.arange(y.size))
+    number = _groups_of_zero(X[order, :FIRST_COLUMNS], number)
+    if number.size < max(FEWEST_CENTRED, CENTRED_SHARE * y.size):
+        return []
+    text = (
+        f"y and the columns add up to zero in {number.size} groups of rows, as if the means of groups had been taken "
+        f"from them: {y.size} rows then tell about as much as {y.size - number.size}. More false terms than asked for "
+        "are kept, and intervals are too narrow. Fit the columns as they were with the labels as groups= and "
+        "rows='groups', or with an indicator of every group in always_keep (python -m ardea.explain dependent_rows)."
+    )
+    return [(text, DependentRowsWarning)]
+
+
+def _groups_of_zero(columns: Array, ends: Index) -> Index:
+    """Return the rows among some up to which all columns add up to zero, but for rounding, and are not zero."""
+    rounded = EPS * len(columns) * np.abs(columns).max(axis=0, initial=0.0)
+    zero = (np.abs(np.cumsum(columns, axis=0)[ends]) <= rounded).all(axis=1) & (columns[ends] != 0).any(axis=1)
+    return ends[zero]
 
 
 def weights_advice(rows: CheckedRows, equation: Equation, target: int) -> list[Advice]:
