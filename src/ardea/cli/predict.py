@@ -14,7 +14,6 @@ from scipy import stats
 from ardea.cli import Failure, kept_warnings, print_json, print_remarks, print_warnings
 from ardea.cli.models import (
     Found,
-    as_csv,
     columns_of,
     discovered,
     header_record,
@@ -26,12 +25,12 @@ from ardea.cli.models import (
     told_of,
     write_page,
 )
+from ardea.cli.outputs import as_csv, print_or_write, told_written, write_file
 from ardea.cli.regressions import arrays, fitted, multiplied
 from ardea.core.problem import Array
 from ardea.dynamics.series import IN_UTC, Clock, input_curve
 from ardea.names import counted
 from ardea.saving import load
-from ardea.tables import write_whole
 from ardea.tables.columns import Columns, notation_of
 from ardea.tables.dates import compact_dates, in_utc, names_time
 from ardea.tables.reading import KNOWN, PACKED, TextTable, open_table
@@ -41,8 +40,8 @@ from ardea.tables.table import Table, joined_names, shortened, unknown
 
 # Rows that are read at a time (a convention: a few megabytes of a usual table).
 ROWS = 50_000
-# Digits of printed numbers (a convention: more than an error bar needs).
-PRINTED_DIGITS = 6
+# How files of pages end.
+PAGES = (".html", ".htm", ".xhtml")
 # Steps of a curve where none is told (a convention: enough to draw it).
 CURVE = 100
 # A share of a step: a last one that ends so little after --until is one of it (derived: rounding of a million steps).
@@ -73,7 +72,9 @@ def run(options: argparse.Namespace) -> None:
         print_remarks(options.data, remarks)
         print_warnings(notes)
         return
-    files = [] if options.out is None else [str(write_whole(options.out, as_csv(columns)))]
+    files = [] if options.out is None else [str(options.out)]
+    if options.out is not None:
+        write_file(options.out, as_csv(columns))
     head = {**header_record(options), "model": str(options.model), "rows": len(first), "rows_without": empty}
     print_json({**head, "predictions": columns, "remarks": remarks, "warnings": notes, "files": files})
 
@@ -104,19 +105,6 @@ def _predicted_file(
         columns, remarks, doubts = predicted(model, table, options.level)
     which = "" if file == options.data else f"{file.name}: "
     return columns, [which + one for one in (*table.remarks, *remarks)], [which + note for note in (*doubts, *notes)]
-
-
-def print_or_write(columns: dict[str, Any], path: Path | None, exact: str = "") -> None:
-    """Print a table, with all digits of one column at most, or write it with all digits and say so."""
-    if path is None:
-        print(as_csv({name: values if name == exact else _shown(values) for name, values in columns.items()}), end="")
-    else:
-        print(f"wrote {write_whole(path, as_csv(columns))}")
-
-
-def _shown(values: Any) -> Any:
-    """Return numbers with the digits that are printed."""
-    return [float(f"{one:.{PRINTED_DIGITS}g}") for one in values] if values.dtype.kind == "f" else values
 
 
 def predicted(model: Any, table: Table, level: float) -> tuple[dict[str, Array], list[str], list[str]]:
@@ -164,11 +152,18 @@ def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]
     frames = [*table.frames(ROWS, used or table.names[:1])]
     if not kept or not frames:
         return np.empty((sum(map(len, frames)), len(kept))), remarks, []
-    columns = Columns(table, used, categorical=(), levels=notes["levels"], signs=notes["signs"])
+    before = {"levels": notes["levels"], "signs": notes["signs"], "within": ends_of(model)}
+    columns = Columns(table, used, categorical=(), **before)
     values = columns.read(pd.concat(frames, ignore_index=True))
     known = dict(zip(columns.names, values.T, strict=True))
     known |= multiplied(known, {name: notes["products"][name] for name in kept if name in notes["products"]})
     return np.column_stack([known[name] for name in kept]), [*remarks, *columns.remarks], columns.doubts()
+
+
+def ends_of(model: Any) -> dict[str, Any]:
+    """Return the least and the greatest value that every column of a model had in the rows of its fit."""
+    ranges = getattr(getattr(model, "best_estimator_", model), "_ranges", None)
+    return {} if ranges is None else dict(zip(model.equations_[0].vocabulary.names, ranges.T.tolist(), strict=True))
 
 
 def _matched(table: Table, needed: list[str], notes: dict[str, Any]) -> list[str]:
@@ -351,14 +346,19 @@ def report(options: argparse.Namespace) -> None:
     """Load or fit a model, and write one page about it."""
     if options.out.is_dir():
         raise Failure(f"--out {options.out} is a directory: name a file, such as report.html.")
+    if options.out.suffix and options.out.suffix.lower() not in PAGES:
+        page = shlex.quote(str(options.out.with_suffix(".html")))
+        raise Failure(f"--out {options.out}: a report is a page of HTML: --out {page}. Browsers print it to PDF.")
     if not options.source.exists():
         raise Failure(f"There is no file {options.source}.")
     is_data = options.source.is_dir() or options.source.suffix.lower() in (*KNOWN, *PACKED)
     with kept_warnings() as notes:
         found = _fitted_for_report(options) if is_data else _loaded(options)
     notes = told_of(found, notes)
-    saved = None if is_data else str(options.source)
-    print(f"wrote {write_page(found, options.out, options, notes, title=options.title, saved=saved)}")
+    saved, there = None if is_data else str(options.source), options.out.is_file()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    write_page(found, options.out, options, notes, title=options.title, saved=saved)
+    print(told_written(options.out, there))
     print_remarks(options.data, getattr(found.source, "remarks", []))
     print_warnings(notes)
 

@@ -405,7 +405,9 @@ def drawings_of_motion(model: Any, equations: Sequence[Equation], data: Any, lev
         return
     if is_field(model):
         x, t = first_run(model, *map(_first, data[:2]))
-        caption = "The equations run from the smoothed data of the first time, next to the data."
+        caption = "The equations run from the smoothed data of the first time, next to the data. "
+        walls = "Where the field breaks off at its ends, the run is given the values there; else it is periodic."
+        caption += walls if len(model.model_.space) == 1 else "Space is taken as periodic, which is wrong near walls."
         yield "simulation", caption, partial(plot_simulation, model, None, t, x=x)
         return
     x, t, u = _first_series(data)
