@@ -66,3 +66,20 @@ def test_equal_times_of_a_series_are_in_order(tmp_path, capsys):
     said = "".join(capsys.readouterr())
     assert "in the order of time" not in said
     assert "the steps of 'date' are uneven" in said
+
+
+def test_rows_that_contradict_a_model_are_told_on_top_of_its_page_and_in_the_terminal(tmp_path, capsys):
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"a": rng.normal(size=50)})
+    frame.assign(y=2 * frame.a + 0.1 * rng.normal(size=50)).to_csv(tmp_path / "t.csv", index=False)
+    frame.assign(y=-30 * frame.a + 9).to_csv(tmp_path / "other.csv", index=False)
+    assert main(["fit", str(tmp_path / "t.csv"), "--target", "y", "--out", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    page = tmp_path / "page.html"
+    for name, fails in (("t.csv", False), ("other.csv", True)):
+        command = ["report", str(tmp_path / "run" / "model.ardea"), "--data", str(tmp_path / name), "--out", str(page)]
+        assert main(command) == 0
+        said, text = capsys.readouterr().err, page.read_text(encoding="utf-8")
+        assert ("The model of y does not hold for these rows: 4 % of them" in said) == fails
+        assert text.count("does not hold for these rows") == fails
+        assert "Gaussian" not in text

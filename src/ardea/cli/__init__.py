@@ -186,10 +186,10 @@ def command_line(options: argparse.Namespace, **changed: Any) -> str:
     given = [getattr(options, name) for name, _ in declared if not name.startswith("-")]
     first, parts = given[0], ["ardea", options.command, *map(str, given)]
     for option, settings in (one for one in declared if one[0].startswith("-")):
-        value = getattr(options, option.strip("-").replace("-", "_"))
+        value = getattr(options, settings.get("dest", option.strip("-").replace("-", "_")))
         if value in (None, False, first, settings.get("default")) or option in NOT_REPEATED:
             continue
-        if option == "--noise" and isinstance(value, list):
+        if isinstance(value, list) and not isinstance(value[0], str):  # numbers
             value = ",".join(map(repr, value))
         for one in value if isinstance(value, list) else [value]:
             dashed = str(one).startswith("-")  # would be taken for an option

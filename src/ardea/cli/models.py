@@ -194,7 +194,7 @@ def helped(options: argparse.Namespace) -> Iterator[None]:
     try:
         yield
     except TableError as error:
-        if not (error.columns or error.lines or error.zone):
+        if not (error.columns or error.lines or error.zone or error.runs):
             raise
         raise Failure(f"{error}\n  {_advice(error, options)}") from error
 
@@ -205,6 +205,8 @@ def _advice(error: TableError, options: argparse.Namespace) -> str:
     if error.zone:
         named = command_line(options, zone=error.zone)
         return f"Name the zone of these times, {error.zone} or another whose clocks change then: {named}"
+    if error.runs and not error.columns:
+        return f"If {error.runs[0]!r} tells several runs apart: {command_line(options, series=error.runs[0])}"
     changed: dict[str, Any] = {}
     if error.lines:
         changed["drop_lines"] = ",".join([*filter(None, [options.drop_lines]), *map(str, error.lines)])
@@ -218,7 +220,7 @@ def _advice(error: TableError, options: argparse.Namespace) -> str:
         return f"{what}: {command_line(options, **changed)}"
     if error.tokens:
         return "Correct these lines."
-    if options.command == "predict":
+    if options.command in ("predict", "simulate"):
         return "The model needs these columns as they were when it was fitted."
     if target in error.columns:
         return f"The target {target!r} must hold numbers, or two texts, of which one then counts as 1."

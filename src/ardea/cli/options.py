@@ -53,7 +53,7 @@ numbers = reader(
     lambda found: all(map(math.isfinite, found)),
     "a list of numbers with commas between them",
 )
-positive = reader(float, lambda value: SMALLEST <= value <= LARGEST, f"a number from {SMALLEST:g} to {LARGEST:g}")
+positive = reader(float, lambda value: SMALLEST <= value <= LARGEST, f"a number above 0 ({SMALLEST:g} to {LARGEST:g})")
 NOISES = ("additive", "counts", "proportional", "auto")
 noises = reader(
     lambda text: text if text in NOISES else [positive(part) for part in text.split(",")],
@@ -350,6 +350,7 @@ AS_OPTIONS = {
     "always_keep": "--keep",
     **{f"rows='{kind}'": f"--rows {kind}" for kind in ("series", "groups", "unequal")},
     "with groups=": "with --groups COLUMN",
+    "Are these groups= those": "Are these --groups those",
     "leave rows= out": "leave --rows out",
     "fit(X, y, groups=…), one": "--groups COLUMN, with one",
     " on the command line)": ")",

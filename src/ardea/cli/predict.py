@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from scipy import stats
 
-from ardea.cli import Failure, kept_warnings, print_json, print_remarks, print_warnings
+from ardea.cli import Failure, as_options, kept_warnings, print_json, print_remarks, print_warnings
 from ardea.cli.models import (
     Found,
     columns_of,
@@ -31,6 +33,9 @@ from ardea.core.problem import Array
 from ardea.dynamics.series import IN_UTC, Clock, input_curve
 from ardea.names import counted
 from ardea.saving import load
+from ardea.show.answers import contradicted
+from ardea.show.motion import is_field
+from ardea.show.report import doubts_of_fit
 from ardea.tables.columns import Columns, notation_of
 from ardea.tables.dates import compact_dates, in_utc, names_time
 from ardea.tables.reading import KNOWN, PACKED, TextTable, open_table
@@ -215,6 +220,8 @@ def simulate(options: argparse.Namespace) -> None:
     model = load(options.model)
     if not hasattr(model, "simulate"):
         raise Failure(f"{options.model} holds a regression: use ardea predict {options.model} DATA.")
+    if is_field(model):
+        raise Failure(_run_of_field(model, options.model))
     names = model.model_.states if hasattr(model.model_, "states") else model.feature_names_
     needs = f"--start needs {len(names)} numbers, for {', '.join(names)}"
     if options.start is None and model.joint_ is None:
@@ -229,15 +236,30 @@ def simulate(options: argparse.Namespace) -> None:
     times = model.dates(t[: len(states)])
     columns = {time: in_utc(times) if clock_of(model).zoned else times, **dict(zip(names, states.T, strict=True))}
     print_or_write(columns, options.out, exact=time)
-    print_warnings(notes)
+    if options.start is None:
+        which, begin = ("last", model.joint_.last) if t[0] >= model.joint_.last.time else ("first", model.joint_.first)
+        row = f"the {which} row of the data, {time} = {text_of(model, begin.time)} (of several series: of the {which})"
+        print(f"The start is the smoothed state at {row}.", file=sys.stderr)
+    print_warnings([*notes, *(as_options(one) for one in model.warnings_ if "explain misfit" in one)])
+
+
+def _run_of_field(model: Any, path: Path) -> str:
+    """Return how a field is run, which takes Python."""
+    shape = " × ".join(str(len(points)) for points in model.model_.space)
+    return (
+        f"{path} holds equations of a field. These are run in Python:\n"
+        f"from ardea import load\nmodel = load({str(path)!r})\n"
+        f"run = model.simulate(start, t)  # start: the field on the {shape} points at t[0]\n"
+        "Where it is not periodic, boundary=(left, right) gives the values at both ends (docs/fields)."
+    )
 
 
 def _times_of_run(model: Any, options: argparse.Namespace) -> Array:
     """Return the times to print: from --from, else the first row of the data or 0, until --until."""
     known = options.start is None
-    until = number_of(model, options.until, "--until")
+    until = number_of(model, in_zone(options.until, options.zone), "--until")
     first = model.joint_.first.time if known else 0.0
-    begin = first if options.begin is None else number_of(model, options.begin, "--from")
+    begin = first if options.begin is None else number_of(model, in_zone(options.begin, options.zone), "--from")
     if not until > begin:
         where = "the first row of the data, at" if known and options.begin is None else "the start,"
         raise Failure(f"--until {text_of(model, until)} is not after {where} {text_of(model, begin)}.")
@@ -271,7 +293,8 @@ def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
     if time is None and not model.discrete_time:
         raise Failure(f"{options.inputs}: say which column holds the times: --time COLUMN ({shortened(others)}).")
     settings = {**text_settings(options, model), "levels": notes["levels"]}
-    series = read_series(options.inputs, Choice(time, [joined_names(used)]), **settings)
+    with helped(options):
+        series = read_series(options.inputs, Choice(time, [joined_names(used)]), **settings)
     if np.any(gaps := np.isnan(series.x)):
         rows = "; ".join(
             f"{name} in row {np.argmax(gap) + 1}" for name, gap in zip(names, gaps.T, strict=True) if gap.any()
@@ -293,6 +316,12 @@ def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
 
 
 # Times and their zones ------------------------------------------------------------------------------------------------
+
+
+def in_zone(moment: float | datetime, zone: str | None) -> float | datetime:
+    """Return a date that names no zone as one of the zone that --zone names; others as they are."""
+    local = zone is not None and isinstance(moment, datetime) and moment.tzinfo is None
+    return moment.replace(tzinfo=ZoneInfo(zone)) if local else moment  # type: ignore[union-attr, arg-type]
 
 
 def number_of(model: Any, moment: float | datetime, option: str) -> float:
@@ -321,7 +350,7 @@ def require_zone(model: Any, zoned: bool, what: str) -> None:
     if clock_of(model).zoned and not zoned:
         raise Failure(
             f"{what} has no time zone, and the times of the data had one: add it, such as {IN_UTC} for UTC in "
-            f"2024-05-31T12:00{IN_UTC}."
+            f"2024-05-31T12:00{IN_UTC}, or name it with --zone, such as --zone Europe/Berlin."
         )
     if zoned and not clock_of(model).zoned:
         raise Failure(f"{what} has a time zone, and the times of the data had none: leave it out.")
@@ -360,7 +389,13 @@ def report(options: argparse.Namespace) -> None:
     write_page(found, options.out, options, notes, title=options.title, saved=saved)
     print(told_written(options.out, there))
     print_remarks(options.data, getattr(found.source, "remarks", []))
-    print_warnings(notes)
+    rows = [] if is_data or hasattr(found.model, "simulate") else contradictions(found)
+    print_warnings([*rows, *notes])
+
+
+def contradictions(found: Found) -> list[str]:
+    """Return for which targets of a regression the rows contradict the model."""
+    return doubts_of_fit(found.model, found.equations, found.data, contradicted)
 
 
 def _fitted_for_report(options: argparse.Namespace) -> Found:

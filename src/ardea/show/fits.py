@@ -422,7 +422,8 @@ def _draw_steps(ax: Any, equation: Equation, steps: list[Step], kept: int, value
     name = canvas.as_label(equation.left.text)
     if valued:
         left = f"{100 * along[kept - 1]:.2g} %"
-        told = f"{counted(kept - 1, 'term leaves', 'terms leave')} {left} of the variation\nof {name} unexplained"
+        told = f"{counted(kept - 1, 'term leaves', 'terms leave')} {left} of the variation of {name}\n"
+        told += "unexplained, in the rows of the fit"
         label = "share left unexplained"
         ax.set_xscale("log" if min(along) > 0 else "linear")
     else:

@@ -29,7 +29,15 @@ from ardea import __version__
 from ardea.equation import Equation
 from ardea.names import counted, printable, rounded, sized
 from ardea.show import fits, motion
-from ardea.show.answers import beyond_ceiling, doubts_of_model, doubts_of_residuals, far_rows, first_of, unique
+from ardea.show.answers import (
+    beyond_ceiling,
+    contradicted,
+    doubts_of_model,
+    doubts_of_residuals,
+    far_rows,
+    first_of,
+    unique,
+)
 from ardea.show.canvas import Drawing, figure_bytes, percent
 from ardea.tables import write_whole
 from ardea.tables.columns import level_names
@@ -127,6 +135,7 @@ def report_page(
     str
     """
     equations, moving = fits.equations_of(model, targets), hasattr(model, "simulate")
+    failed = [] if moving else doubts_of_fit(model, equations, data, contradicted)
     drawings = (motion.drawings_of_motion if moving else fits.drawings_of_rows)(model, equations, data, level)
     names, (figures, warned) = first_of([one.name for one in equations]), _drawn(drawings)
     given = {"model": model, "moving": moving, "read": read, "command": command, "figures": figures}
@@ -136,7 +145,11 @@ def report_page(
         level=percent(level),
         equations=[_told(one, level) for one in equations],
         references=_references(model),
-        doubts=[*doubts_of_model(model, equations, level, notes), *_doubts_of_fit(model, equations, data)],
+        doubts=[
+            *doubts_of_model(model, equations, level, notes),
+            *([] if failed else doubts_of_fit(model, equations, data)),
+        ],
+        failed=failed,
         choice=f"{chosen_how(model)} {_certificate(getattr(model, 'best_estimator_', model))}",
         explained=None if moving or data is None else fits.r_squared(model, *data),
         remarks=[*filter(None, [motion.obstacle(model, data) if moving else UNSEEN * (data is None)]), *warned],
@@ -258,7 +271,9 @@ def _references(model: Any) -> dict[str, str]:
     }
 
 
-def _doubts_of_fit(model: Any, equations: Sequence[Equation], data: Any) -> list[str]:
+def doubts_of_fit(
+    model: Any, equations: Sequence[Equation], data: Any, told: Callable[[Any, str], list[str]] = doubts_of_residuals
+) -> list[str]:
     """Return doubts that residuals give reason for: whitened ones of equations of motion, else those of the data."""
     if hasattr(model, "searched_"):
         pairs = zip(model.residuals(), equations, strict=True)
@@ -267,7 +282,7 @@ def _doubts_of_fit(model: Any, equations: Sequence[Equation], data: Any) -> list
         return []
     rows = (fits.against_rows(model, data[0], data[1], target) for target in range(len(equations)))
     pairs = zip(rows, equations, strict=True)
-    return [doubt for (y, mean, std), one in pairs for doubt in doubts_of_residuals((y - mean) / std, one.name)]
+    return [doubt for (y, mean, std), one in pairs for doubt in told((y - mean) / std, one.name)]
 
 
 def chosen_how(model: Any) -> str:
