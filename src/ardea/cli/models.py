@@ -285,6 +285,7 @@ def discovered(options: argparse.Namespace) -> Found:
     settings = {"u": series.u, "feature_names": series.names, "space": series.space, "time_unit": options.time_unit}
     model.fit(series.x, in_utc(series.t) if series.zoned else series.t, **settings)
     model.table_ = {**written(options), "levels": series.levels, "time": series.time}
+    model.warnings_ = in_words_of_file(model.warnings_, series)
     return Found(model, series, (series.x, series.t, series.u))
 
 

@@ -393,11 +393,11 @@ def _not_kept(equation: Equation, X: Any, y: Array) -> list[Step]:
 def _rivals(equation: Equation, number: int) -> tuple[list[Step], int]:
     """Return the chosen model and its rivals, by how much larger their criterion is.
 
-    Where names are so long that labels would be the same, rivals are named by what they add and leave out.
+    Where names are so long that labels would be cut, rivals are named by what they add and leave out.
     """
     models = [equation.terms, *(one.terms for one in equation.rivals)]
     names = [", ".join(terms) or "no term" for terms in models]
-    if len({canvas.as_label(name, NAME_LINES) for name in names}) < len(names):
+    if any(canvas.as_label(name, NAME_LINES).endswith("…") for name in names):
         names[1:] = [_beside(terms, equation.terms) for terms in models[1:]]
     excess = [0.0, *(one.excess for one in equation.rivals)]
     places = ["chosen", *range(len(equation.rivals))]
