@@ -291,7 +291,7 @@ def _cut_off(state: Readings, states: Sequence[Readings]) -> Iterator[str]:
         value, rows = values[longest], sizes[longest]
         same = int(sum(np.sum(column == value) for one in states for _, column in one.parts)) - rows
         where = f", in the file, as {counted(same, 'other reading')} have that value, too"
-        do = where if same else f" (--na={value:.10g} on the command line)"
+        do = where if same else f" (--na={np.format_float_positional(value, trim='-')} on the command line)"
         yield (
             f"{state.name} is {value:.6g} in {rows} rows in a row, up to t = {until[longest]:.6g}: if its sensor was "
             f"stuck, set these readings to NaN{do}"
