@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import ardea
 from ardea.cli import main
 
 pytestmark = pytest.mark.usefixtures("no_figures")
@@ -83,3 +84,12 @@ def test_rows_that_contradict_a_model_are_told_on_top_of_its_page_and_in_the_ter
         assert ("The model of y does not hold for these rows: 4 % of them" in said) == fails
         assert text.count("does not hold for these rows") == fails
         assert "Gaussian" not in text
+
+
+def test_a_model_fitted_in_python_knows_no_units_to_compare_with(tmp_path, capsys):
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"a": rng.normal(size=50)})
+    ardea.save(ardea.SparseARD().fit(frame, 2 * frame.a + 0.1 * rng.normal(size=50)), tmp_path / "model.ardea")
+    (tmp_path / "new.csv").write_text("a;b\nkg;m\n1;2\n2;3\n")
+    assert main(["predict", str(tmp_path / "model.ardea"), str(tmp_path / "new.csv")]) == 0
+    assert "sign or unit" not in capsys.readouterr().err

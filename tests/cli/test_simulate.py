@@ -10,7 +10,7 @@ import pytest
 
 import ardea
 from ardea.cli import main
-from ardea.dynamics import Discovery
+from ardea.dynamics import Discovery, systems
 from ardea.dynamics.libraries import Polynomials
 from ardea.dynamics.series import Clock, as_numbers
 from ardea.tables.series import Choice, read_series
@@ -195,3 +195,17 @@ def test_a_zone_that_is_named_holds_for_times_and_inputs(tmp_path, no_figures, c
     offered = capsys.readouterr().err.splitlines()[-1].partition("ardea simulate ")[2]
     assert main(["simulate", *shlex.split(offered)]) == 0
     assert "2024-10-27 19:00:00+00:00" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_a_misfit_that_the_fit_was_told_of_is_told_again(tmp_path, capsys):
+    t, x = systems.linear_oscillator().noisy(0.01, seed=0)
+    model = Discovery(Polynomials(1)).fit(x, t)
+    model.warnings_ = [
+        "No candidate fits (python -m ardea.explain misfit).",
+        "Other (python -m ardea.explain few_rows).",
+    ]
+    ardea.save(model, tmp_path / "model.ardea")
+    assert main(["simulate", str(tmp_path / "model.ardea"), "--until", "3"]) == 0
+    said = capsys.readouterr().err
+    assert "warning: No candidate fits" in said
+    assert "Other" not in said

@@ -531,7 +531,7 @@ def test_readings_that_are_cut_off_or_stuck_are_told():
     assert f"--na={float(stuck[40, 1])!r} on the command line" in text
     stuck[3, 0] = stuck[40, 1]  # a reading like others
     (text,) = said_of_states([Series(t, stuck, np.empty((120, 0)))], ["x", "y"])
-    assert "in the file, as 1 other reading" in text
+    assert "in the file, as it is the value of 1 other reading, too" in text
     assert "--na" not in text
     counts = rng.poisson(0.7, size=(120, 1)).astype(float)  # zeros of small counts are readings
     assert said_of_states([Series(t, counts, np.empty((120, 0)))], ["n"]) == []

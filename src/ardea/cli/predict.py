@@ -157,7 +157,8 @@ def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]
     frames = [*table.frames(ROWS, used or table.names[:1])]
     if not kept or not frames:
         return np.empty((sum(map(len, frames)), len(kept))), remarks, []
-    before = {"levels": notes["levels"], "signs": notes["signs"], "within": ends_of(model)}
+    signs = notes["signs"] if hasattr(model, "table_") else None  # which one fitted in Python does not know
+    before = {"levels": notes["levels"], "signs": signs, "within": ends_of(model)}
     columns = Columns(table, used, categorical=(), **before)
     values = columns.read(pd.concat(frames, ignore_index=True))
     known = dict(zip(columns.names, values.T, strict=True))

@@ -290,7 +290,7 @@ def _cut_off(state: Readings, states: Sequence[Readings]) -> Iterator[str]:
         longest = max(stuck[series[stuck] == series[stuck[0]]], key=sizes.__getitem__)
         value, rows = values[longest], sizes[longest]
         same = int(sum(np.sum(column == value) for one in states for _, column in one.parts)) - rows
-        where = f", in the file, as {counted(same, 'other reading')} have that value, too"
+        where = f", in the file, as it is the value of {counted(same, 'other reading')}, too"
         do = where if same else f" (--na={np.format_float_positional(value, trim='-')} on the command line)"
         yield (
             f"{state.name} is {value:.6g} in {rows} rows in a row, up to t = {until[longest]:.6g}: if its sensor was "
