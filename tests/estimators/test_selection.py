@@ -189,7 +189,7 @@ def test_plot_path_shows_terms_and_criterion(data):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"estimator": None}, "one of ardea's estimators"),
+        ({"estimator": "sparse"}, r"one of ardea's estimators, such as SparseARD\(\)"),
         ({"criterion": "aicx"}, "criterion='aicx'"),
         ({"criterion": "oracle"}, "true_support"),
         ({"strengths": [-1.0]}, "alpha"),

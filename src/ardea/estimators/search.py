@@ -249,7 +249,7 @@ class ARDSearch(ShowsFit, Answers, RegressorMixin, BaseEstimator):
         given = SparseARD() if self.estimator is None else self.estimator
         models = given if isinstance(given, list | tuple) else [given]
         if not models or not all(isinstance(model, BaseARD) for model in models):
-            raise ValueError("estimator must be one of ardea's estimators, or a list of them.")
+            raise ValueError("estimator must be one of ardea's estimators, such as SparseARD(), or a list of them.")
         models = [clone(model) for model in models]
         for model in models:
             model._check_parameters()
