@@ -43,6 +43,19 @@ def test_arguments_that_mean_nothing_are_explained_below_the_usage_of_the_comman
     assert told in said
 
 
+def test_numbers_that_must_be_above_zero_are_asked_for_as_such(capsys):
+    for command in (["discover", "t.csv", "--step", "0"], ["fit", "t.csv", "--false-terms", "-1"]):
+        with pytest.raises(SystemExit):
+            main(command)
+        assert f"'{command[-1]}' is not a number above 0" in capsys.readouterr().err
+
+
+def test_one_row_is_told_as_one(tmp_path, capsys):
+    (tmp_path / "one.csv").write_text("a,b,y\n1,2,3\n")
+    assert main(["fit", str(tmp_path / "one.csv"), "--target", "y"]) == 1
+    assert "y is 3 in the only row" in capsys.readouterr().err
+
+
 def test_help_comes_before_complaints(capsys):
     with pytest.raises(SystemExit) as left:
         main(["fit", "--taget", "--help"])

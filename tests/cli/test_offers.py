@@ -11,7 +11,9 @@ import pytest
 import ardea
 from ardea.cli import main
 from ardea.cli.models import _what_may_help, in_words_of_file
+from ardea.dynamics import Discovery
 from ardea.tables.rows import open_rows
+from ardea.tables.series import Choice, read_series
 
 
 @pytest.fixture
@@ -164,3 +166,36 @@ def test_powers_of_switches_are_not_said_to_be_tried():
     series = SimpleNamespace(space=None, n_inputs=2, u=np.array([[0.0, 1.0], [1.0, 0.0]]), names=["x", "on=YES", "a b"])
     tried, _ = _what_may_help(doubted, series, options)
     assert tried == "Tried, and not enough: 1, x, on=YES, x on=YES, x^2."
+
+
+def test_columns_of_dates_times_of_day_and_runs_are_offered_as_what_they_are(tmp_path, capsys):
+    when = pd.date_range("2024-03-01 11:30", periods=60, freq="min")
+    frame = pd.DataFrame({"Date": when.strftime("%d/%m/%Y"), "Time": when.strftime("%I:%M:%S %p")})
+    frame.assign(x=np.exp(-0.1 * np.arange(60))).to_csv(tmp_path / "clock.csv", index=False)
+    said = run(capsys, "discover", tmp_path / "clock.csv", "--time", "Date")
+    assert f"ardea discover {tmp_path / 'clock.csv'} --time Date,Time" in said
+    t = np.tile(np.arange(12.0), 3)
+    frame = pd.DataFrame({"run": np.repeat([1, 2, 3], 12), "t": t, "x": np.repeat([1, 2, 4], 12) * np.exp(-0.2 * t)})
+    frame.to_csv(tmp_path / "runs.csv", index=False)
+    said = run(capsys, "discover", tmp_path / "runs.csv", "--time", "t")
+    assert f"ardea discover {tmp_path / 'runs.csv'} --time t --series run" in said
+
+
+def test_a_second_clock_among_the_states_is_told(tmp_path):
+    t = np.arange(40.0)
+    frame = pd.DataFrame({"n": 2 * t, "t": 0.1 * t, "x": np.cos(0.1 * t)})
+    frame.to_csv(tmp_path / "two.csv", index=False)
+    doubts = read_series(tmp_path / "two.csv", Choice("n")).doubts
+    assert any("column 't' rises strictly" in one for one in doubts)
+
+
+def test_a_model_of_a_field_is_run_in_python(tmp_path, capsys):
+    x, t = np.arange(0, 2 * np.pi, np.pi / 16), np.linspace(0, 1, 40)
+    u = sum(np.exp(-k * k * t) * np.sin(k * x + k)[:, None] for k in (1, 2, 3))
+    model = Discovery().fit(u + 1e-3 * np.random.default_rng(1).normal(size=u.shape), t, space=(x,))
+    ardea.save(model, tmp_path / "field.ardea")
+    said = run(capsys, "simulate", tmp_path / "field.ardea", "--until", "1")
+    loads, runs = said.splitlines()[2:4]
+    names = {"start": u[:, 0], "t": t, "load": ardea.load}
+    exec("\n".join(map(str.strip, (loads, runs))), names)
+    assert names["run"].shape == u.shape

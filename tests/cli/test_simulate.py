@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import ardea
 from ardea.cli import main
-from ardea.dynamics import Discovery
+from ardea.dynamics import Discovery, systems
 from ardea.dynamics.libraries import Polynomials
 from ardea.dynamics.series import Clock, as_numbers
 from ardea.tables.series import Choice, read_series
@@ -166,3 +168,44 @@ def test_times_of_which_some_name_a_zone_are_refused():
         with pytest.raises(ValueError, match="Some times name their time zones and others do not"):
             as_numbers(given)
     assert as_numbers([plain, plain])[1] == Clock("d", str(plain.to_numpy()[0]))
+
+
+def test_a_zone_that_is_named_holds_for_times_and_inputs(tmp_path, no_figures, capsys):
+    rng, utc = np.random.default_rng(4), pd.date_range("2024-10-26 12:00", periods=150, freq="15min", tz="UTC")
+    u = np.repeat(rng.integers(0, 2, 25), 6).astype(float)
+    x = np.zeros(150)
+    for k in range(149):
+        x[k + 1] = u[k] + (x[k] - u[k]) * np.exp(-0.2)
+    local = utc.tz_convert("Europe/Berlin").strftime("%Y-%m-%d %H:%M:%S")
+    table = pd.DataFrame({"time": local, "x": x + 0.01 * rng.normal(size=150), "u": u})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    known = ["--zone", "Europe/Berlin"]
+    command = ["discover", str(tmp_path / "t.csv"), "--time", "time", "--inputs", "u", "--degree", "1", *known]
+    assert main([*command, "--out", str(tmp_path / "run")]) == 0
+    run = ["simulate", str(tmp_path / "run" / "model.ardea"), "--inputs", str(tmp_path / "t.csv")]
+    run += ["--until", "2024-10-27 20:00"]
+    capsys.readouterr()
+    assert main([*run, *known]) == 0
+    out, said = capsys.readouterr()
+    assert "2024-10-27 19:00:00+00:00" in out.splitlines()[-1]
+    assert "The start is the smoothed state at the first row of the data, time = 2024-10-26T12:00:00+00:00" in said
+    assert main(run) == 1
+    assert "or name it with --zone" in capsys.readouterr().err
+    assert main([*run[:-1], "2024-10-27T19:00+00:00"]) == 1
+    offered = capsys.readouterr().err.splitlines()[-1].partition("ardea simulate ")[2]
+    assert main(["simulate", *shlex.split(offered)]) == 0
+    assert "2024-10-27 19:00:00+00:00" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_a_misfit_that_the_fit_was_told_of_is_told_again(tmp_path, capsys):
+    t, x = systems.linear_oscillator().noisy(0.01, seed=0)
+    model = Discovery(Polynomials(1)).fit(x, t)
+    model.warnings_ = [
+        "No candidate fits (python -m ardea.explain misfit).",
+        "Other (python -m ardea.explain few_rows).",
+    ]
+    ardea.save(model, tmp_path / "model.ardea")
+    assert main(["simulate", str(tmp_path / "model.ardea"), "--until", "3"]) == 0
+    said = capsys.readouterr().err
+    assert "warning: No candidate fits" in said
+    assert "Other" not in said

@@ -528,6 +528,11 @@ def test_readings_that_are_cut_off_or_stuck_are_told():
     stuck[40:50, 1] = stuck[40, 1]
     (text,) = said_of_states([Series(t, stuck, np.empty((120, 0)))], ["x", "y"])
     assert text.startswith(f"y is {stuck[40, 1]:.6g} in 10 rows in a row, up to t = {t[49]:.6g}: if its sensor")
+    assert f"--na={float(stuck[40, 1])!r} on the command line" in text
+    stuck[3, 0] = stuck[40, 1]  # a reading like others
+    (text,) = said_of_states([Series(t, stuck, np.empty((120, 0)))], ["x", "y"])
+    assert "in the file, as it is the value of 1 other reading, too" in text
+    assert "--na" not in text
     counts = rng.poisson(0.7, size=(120, 1)).astype(float)  # zeros of small counts are readings
     assert said_of_states([Series(t, counts, np.empty((120, 0)))], ["n"]) == []
 

@@ -48,6 +48,12 @@ def test_every_model_of_the_path_is_the_one_fitted_alone(data, method):
         assert path["log_evidence"][i] == pytest.approx(alone.log_evidence_, abs=1e-6)
 
 
+def test_a_search_without_an_estimator_is_one_of_the_default(data):
+    X, y = data
+    alone, told = ARDSearch().fit(X, y), ARDSearch(SparseARD()).fit(X, y)
+    np.testing.assert_array_equal(alone.coef_, told.coef_)
+
+
 def test_criteria_by_their_definitions(data):
     X, y = data
     path = ARDSearch(ARDvi(), [1.0, 4.0, 9.0]).fit(X, y).path_
@@ -183,7 +189,7 @@ def test_plot_path_shows_terms_and_criterion(data):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"estimator": None}, "one of ardea's estimators"),
+        ({"estimator": "sparse"}, r"one of ardea's estimators, such as SparseARD\(\)"),
         ({"criterion": "aicx"}, "criterion='aicx'"),
         ({"criterion": "oracle"}, "true_support"),
         ({"strengths": [-1.0]}, "alpha"),

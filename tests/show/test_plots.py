@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import pairwise
 from xml.etree import ElementTree
 
@@ -206,6 +207,13 @@ def test_a_simulation_at_dates_is_drawn_at_dates_and_names_its_unit_else():
     assert by_date[0].lines[-1].get_xdata()[0] == when[0]
     np.testing.assert_allclose(by_date[0].lines[-1].get_ydata(), by_number[0].lines[-1].get_ydata(), rtol=1e-4)
     assert [axes[-1].get_xlabel() for axes in (by_date, by_number)] == ["t", "t (h)"]
+
+
+def test_time_is_called_as_the_column_of_the_file_is(motion):
+    t, x, model = motion
+    model = copy(model)
+    model.table_ = {"time": "year"}
+    assert model.plot_simulation(x[0], t[:20], n_samples=0)[-1].get_xlabel() == "year"
 
 
 def test_a_map_is_drawn_for_a_number_of_steps():
@@ -414,6 +422,7 @@ def test_rivals_have_labels_of_their_own(long_names):
         labels = [one.get_text() for one in ax.get_yticklabels()]
         assert len({*labels}) == len(labels) == 1 + len(equation.rivals)
         assert any(label.startswith("without") for label in labels)
+        assert not labels[0].endswith("…") or all(label.startswith("with") for label in labels[1:])
     long = f"{'x' * 23}…"
     assert canvas.as_labels(["x" * 30 + "1", "x" * 30 + "2", "y", "y"]) == [f"{long} (1)", f"{long} (2)", "y", "y"]
 

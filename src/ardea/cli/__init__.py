@@ -37,6 +37,9 @@ PARAMETERS = re.compile("|".join(map(re.escape, sorted(AS_OPTIONS, key=len, reve
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 # What stands below the options in the help of commands: what data may be, and examples.
 HELP = Path(__file__).parent / "help"
+# Options and arguments that name what is read, and what is written; files that are written into a folder.
+INPUTS, OUTPUTS = ("data", "model", "source", "inputs"), ("out", "plot")
+RESULTS = ("model.ardea", "coefficients.csv", "report.html")
 # Options that are not part of the command that does the same again.
 NOT_REPEATED = ("--json", "--memory")
 
@@ -183,10 +186,10 @@ def command_line(options: argparse.Namespace, **changed: Any) -> str:
     given = [getattr(options, name) for name, _ in declared if not name.startswith("-")]
     first, parts = given[0], ["ardea", options.command, *map(str, given)]
     for option, settings in (one for one in declared if one[0].startswith("-")):
-        value = getattr(options, option.strip("-").replace("-", "_"))
+        value = getattr(options, settings.get("dest", option.strip("-").replace("-", "_")))
         if value in (None, False, first, settings.get("default")) or option in NOT_REPEATED:
             continue
-        if option == "--noise" and isinstance(value, list):
+        if isinstance(value, list) and not isinstance(value[0], str):  # numbers
             value = ",".join(map(repr, value))
         for one in value if isinstance(value, list) else [value]:
             dashed = str(one).startswith("-")  # would be taken for an option
@@ -220,11 +223,12 @@ complete -o filenames -F _ardea ardea
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     make_writable()
-    command = ""
+    command, options = "", argparse.Namespace()
     try:
         given = sys.argv[1:] if arguments is None else arguments
         options = read_options(given)
         command = options.command
+        spare_inputs(options)
         code = int(resolve_name(f"ardea.{COMMANDS[command][1]}")(options) or 0)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -237,10 +241,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except EXPECTED as error:
         if os.environ.get("ARDEA_TRACEBACK"):
             raise
-        absent = error.filename if isinstance(error, FileNotFoundError) else None
-        complain(command, f"There is no file {absent}." if absent else str(error) or type(error).__name__)
+        complain(command, _told(error, options))
         return FAILED
     return code
+
+
+def spare_inputs(options: argparse.Namespace) -> None:
+    """Refuse to write over what a command reads, under whatever name."""
+    given = vars(options)
+    read = [given[name] for name in INPUTS if isinstance(given.get(name), Path)]
+    for option, place in ((f"--{name}", given[name]) for name in OUTPUTS if isinstance(given.get(name), Path)):
+        there = [one for one in (place, *(place / name for name in RESULTS)) if one.is_file()]
+        for one, own in ((one, own) for one in there for own in read if own.exists()):
+            if one.samefile(own) or own.resolve() in one.resolve().parents:
+                told = f"{one} is a file that this command reads, and {option} {place} would replace it"
+                raise Failure(f"{told}: name another place.")
+
+
+def _told(error: BaseException, options: argparse.Namespace) -> str:
+    """Return what an error says; of one of the disk what is the matter with which file."""
+    if not isinstance(error, OSError) or error.filename is None or error.strerror is None:
+        return str(error) or type(error).__name__
+    if isinstance(error, FileNotFoundError):
+        return f"There is no file {error.filename}."
+    place = getattr(options, "out", None)
+    ours = place is not None and place in (one := Path(error.filename), *one.parents)
+    return f"{error.filename}: {error.strerror}.{' Name another place with --out.' * ours}"
 
 
 # What goes to the terminal --------------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ardea.cli import BOLD, Failure, painted, visible, working
-from ardea.cli.models import as_csv
+from ardea.cli import BOLD, painted, visible, working
+from ardea.cli.outputs import as_csv, files_in
 from ardea.core.problem import Array
 from ardea.dynamics import Discovery, systems
 from ardea.estimators import ARD, SparseARD
@@ -38,8 +38,8 @@ LOOKS = {
 def run(options: argparse.Namespace) -> None:
     """Run both parts, draw them, and say what to do next."""
     folder = options.out
-    if folder.exists() and not folder.is_dir():
-        raise Failure(f"--out {folder} is a file: name a folder, which need not exist.")
+    files_in(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     print(painted("1. Few terms out of many columns", BOLD), end="\n\n")
     X, y, coef = demo_data(options.seed)
     fits = demo_fits(X, y)
@@ -51,7 +51,6 @@ def run(options: argparse.Namespace) -> None:
     names = list(system.feature_names)
     model = Discovery().fit(x, t, feature_names=names)
     print(motion_text(model, [dict(terms) for terms in system.true_terms], len(x)), end="\n\n")
-    folder.mkdir(parents=True, exist_ok=True)
     columns = dict(zip([f"x{j}" for j in range(N_COLUMNS)], X.T, strict=True))
     write_whole(folder / "table.csv", as_csv({**columns, "y": y}))
     write_whole(folder / "lorenz.csv", as_csv({"t": t, **dict(zip(names, x.T, strict=True))}))

@@ -31,6 +31,7 @@ from ardea.cli import (
     working,
 )
 from ardea.cli.options import line_numbers
+from ardea.cli.outputs import coefficients_csv, files_in, told_written
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
 from ardea.equation import Equation
@@ -66,8 +67,6 @@ OF_ROWS, SAID = (
 )
 COUNTED_ROWS = re.compile(r"\brow(s?) (\d+(?:, \d+)*)(, …)?, counted from 0")
 FIGURE_FORMATS = ("png", "svg")
-# A spreadsheet takes cells that begin with these for formulas; a quote before them makes it show them as they are.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
@@ -91,8 +90,7 @@ def answer(options: argparse.Namespace, find: Callable[..., Found], text: Callab
     `text` and `record` say what was found: as lines, of which the first is a title, and as JSON has it. Files come
     first: a reader that leaves early (`| head`) ends the program.
     """
-    if options.out is not None and options.out.exists() and not options.out.is_dir():
-        raise Failure(f"--out {options.out} is a file: name a folder, which need not exist.")
+    before = [] if options.out is None else files_in(options.out)
     with kept_warnings() as notes:
         found = find(options)
     source: Any = found.source
@@ -108,7 +106,7 @@ def answer(options: argparse.Namespace, find: Callable[..., Found], text: Callab
     print(painted(title, BOLD), *map(visible, [*rest, *how_read(options.data, source.remarks)]), sep="\n")
     print_warnings(notes)
     for file in files:
-        print(visible(f"wrote {file}"))
+        print(visible(told_written(file, file in before)))
 
 
 def header_record(options: argparse.Namespace) -> dict[str, Any]:
@@ -196,7 +194,7 @@ def helped(options: argparse.Namespace) -> Iterator[None]:
     try:
         yield
     except TableError as error:
-        if not (error.columns or error.lines or error.zone):
+        if not (error.columns or error.lines or error.zone or error.runs):
             raise
         raise Failure(f"{error}\n  {_advice(error, options)}") from error
 
@@ -207,6 +205,8 @@ def _advice(error: TableError, options: argparse.Namespace) -> str:
     if error.zone:
         named = command_line(options, zone=error.zone)
         return f"Name the zone of these times, {error.zone} or another whose clocks change then: {named}"
+    if error.runs and not error.columns:
+        return f"If {error.runs[0]!r} tells several runs apart: {command_line(options, series=error.runs[0])}"
     changed: dict[str, Any] = {}
     if error.lines:
         changed["drop_lines"] = ",".join([*filter(None, [options.drop_lines]), *map(str, error.lines)])
@@ -220,7 +220,7 @@ def _advice(error: TableError, options: argparse.Namespace) -> str:
         return f"{what}: {command_line(options, **changed)}"
     if error.tokens:
         return "Correct these lines."
-    if options.command == "predict":
+    if options.command in ("predict", "simulate"):
         return "The model needs these columns as they were when it was fitted."
     if target in error.columns:
         return f"The target {target!r} must hold numbers, or two texts, of which one then counts as 1."
@@ -285,6 +285,7 @@ def discovered(options: argparse.Namespace) -> Found:
     settings = {"u": series.u, "feature_names": series.names, "space": series.space, "time_unit": options.time_unit}
     model.fit(series.x, in_utc(series.t) if series.zoned else series.t, **settings)
     model.table_ = {**written(options), "levels": series.levels, "time": series.time}
+    model.warnings_ = in_words_of_file(model.warnings_, series)
     return Found(model, series, (series.x, series.t, series.u))
 
 
@@ -414,7 +415,7 @@ def write_outputs(found: Found, options: argparse.Namespace, notes: Sequence[str
     folder: Path = options.out
     folder.mkdir(parents=True, exist_ok=True)
     save(found.model, folder / "model.ardea")
-    table = write_whole(folder / "coefficients.csv", _coefficients_csv(found.equations, options.level))
+    table = write_whole(folder / "coefficients.csv", coefficients_csv(found.equations, options.level))
     figures = _figures(found, folder, options.level)
     return [folder / "model.ardea", table, *figures, write_page(found, folder / "report.html", options, notes)]
 
@@ -453,35 +454,6 @@ def _reading(found: Found, options: argparse.Namespace) -> str | None:
             f"x, t, u, space = series.x, series.t, series.u, series.space{step}"
         )
     return None
-
-
-def _coefficients_csv(equations: Sequence[Equation], level: float) -> str:
-    """Return all terms as CSV, with all digits."""
-    rows: list[tuple[Any, ...]] = []
-    for found in equations:
-        terms = found.rows(level)
-        if found.intercept is not None:
-            std = found.intercept_std or 0.0
-            alone = replace(found.posterior, mean=np.array([found.intercept]), covariance=np.array([[std**2]]))
-            terms.insert(0, ("intercept", found.intercept, std, *alone.interval(level)[0]))
-        rows += [(found.left.text, *row) for row in terms]
-    percent = f"{100 * level:g}%"
-    return as_csv(rows, ["equation", "term", "coef", "std", f"low {percent}", f"high {percent}"])
-
-
-def as_csv(columns: Any, titles: Sequence[str] | None = None) -> str:
-    """Return columns as CSV with all digits; empty fields where there is no number.
-
-    Texts that a spreadsheet would take for formulas (they begin with = + - @) get a quote before them.
-    """
-    import pandas as pd
-
-    frame = pd.DataFrame(columns, columns=titles).rename(columns=_harmless)
-    return str(frame.map(_harmless).to_csv(index=False, lineterminator="\n"))
-
-
-def _harmless(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
 
 
 def _figures(found: Found, folder: Path, level: float) -> list[Path]:

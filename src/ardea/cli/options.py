@@ -41,6 +41,7 @@ def whole(least: int, most: int = MOST) -> Callable[[str], int]:
     return reader(int, lambda value: least <= value <= most, f"a whole number from {least} to {most}")
 
 
+place = reader(lambda text: Path(text) if text else None, bool, "the name of a file or folder")
 # Which columns a list means, their names tell: it is handed on as it is.
 names = reader(
     str,
@@ -52,7 +53,7 @@ numbers = reader(
     lambda found: all(map(math.isfinite, found)),
     "a list of numbers with commas between them",
 )
-positive = reader(float, lambda value: SMALLEST <= value <= LARGEST, f"a number from {SMALLEST:g} to {LARGEST:g}")
+positive = reader(float, lambda value: SMALLEST <= value <= LARGEST, f"a number above 0 ({SMALLEST:g} to {LARGEST:g})")
 NOISES = ("additive", "counts", "proportional", "auto")
 noises = reader(
     lambda text: text if text in NOISES else [positive(part) for part in text.split(",")],
@@ -192,9 +193,9 @@ OUTPUT: Options = [
     "output",
     LEVEL,
     JSON,
-    option("--out DIR", "also write model, table, figures and report there", Path),
+    option("--out DIR", "also write model, table, figures and report there", place),
 ]
-CSV_FILE = option("--out FILE", "write CSV there instead of printing it", Path)
+CSV_FILE = option("--out FILE", "write CSV there instead of printing it", place)
 
 
 # Commands -------------------------------------------------------------------------------------------------------------
@@ -207,7 +208,7 @@ COMMANDS: dict[str, tuple[str, str, Options]] = {
         "cli.demo:run",
         [
             option("--seed", "seed of the generated data (default: 0)", whole(0, 2**32 - 1), default=0),
-            option("--out DIR", f"where to put pictures and data ({DEMO})", Path, default=DEMO),
+            option("--out DIR", f"where to put pictures and data ({DEMO})", place, default=DEMO),
         ],
     ),
     "fit": (
@@ -258,7 +259,7 @@ COMMANDS: dict[str, tuple[str, str, Options]] = {
                 "time between rows; the last row is the last step that is not after --until (default: 100 steps to it)",
                 positive,
             ),
-            option("--inputs FILE", "a table with the inputs of the equations, and times", Path),
+            option("--inputs FILE", "a table with the inputs of the equations, and times", place),
             option("--time COLUMN", "its column of times (default: by its name)"),
             CSV_FILE,
             *TEXT,
@@ -275,7 +276,7 @@ COMMANDS: dict[str, tuple[str, str, Options]] = {
             option("--t T,T,…", "t-statistics |ξ|√ρ/σ of the true terms", numbers),
             option("--rho", "squared norm of a column (default: 1)", positive, default=1.0),
             option("--sigma", "noise (default: 1)", positive, default=1.0),
-            option("--plot FILE", "draw the operating curves (.png, .svg or .pdf)", Path),
+            option("--plot FILE", "draw the operating curves (.png, .svg or .pdf)", place),
             JSON,
         ],
     ),
@@ -284,8 +285,8 @@ COMMANDS: dict[str, tuple[str, str, Options]] = {
         "cli.predict:report",
         [
             option("source SOURCE", "a saved model, or data", Path),
-            option("--out FILE", "where to write the page (.html)", Path, required=True),
-            option("--data DATA", "rows to check a saved model against", Path),
+            option("--out FILE", "where to write the page (.html)", place, required=True),
+            option("--data DATA", "rows to check a saved model against", place),
             option("--title", "title of the page"),
             LEVEL,
             *(*REGRESSION, option(*NOISE_OF_TARGET, noises), *MOTION, *TEXT),
@@ -305,8 +306,8 @@ COMMANDS: dict[str, tuple[str, str, Options]] = {
             ),
             flag("--beyond", "add what is not in the paper: ours; corrections one by one"),
             option("--jobs N", "parallel jobs (default: joblib's, one)", int),
-            option("--out DIR", "results (default: reproduction)", Path, default=Path("reproduction")),
-            option("--to DIR", "report: where to write it (default: --out)", Path),
+            option("--out DIR", "results (default: reproduction)", place, default=Path("reproduction")),
+            option("--to DIR", "report: where to write it (default: --out)", place),
             option("--seed", "seed of the data (default 0, the authors'); corrected only", int, default=0),
         ],
     ),
@@ -349,6 +350,7 @@ AS_OPTIONS = {
     "always_keep": "--keep",
     **{f"rows='{kind}'": f"--rows {kind}" for kind in ("series", "groups", "unequal")},
     "with groups=": "with --groups COLUMN",
+    "Are these groups= those": "Are these --groups those",
     "leave rows= out": "leave --rows out",
     "fit(X, y, groups=…), one": "--groups COLUMN, with one",
     " on the command line)": ")",

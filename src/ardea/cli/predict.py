@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from scipy import stats
 
-from ardea.cli import Failure, kept_warnings, print_json, print_remarks, print_warnings
+from ardea.cli import Failure, as_options, kept_warnings, print_json, print_remarks, print_warnings
 from ardea.cli.models import (
     Found,
-    as_csv,
     columns_of,
     discovered,
     header_record,
@@ -26,12 +27,15 @@ from ardea.cli.models import (
     told_of,
     write_page,
 )
+from ardea.cli.outputs import as_csv, print_or_write, told_written, write_file
 from ardea.cli.regressions import arrays, fitted, multiplied
 from ardea.core.problem import Array
 from ardea.dynamics.series import IN_UTC, Clock, input_curve
 from ardea.names import counted
 from ardea.saving import load
-from ardea.tables import write_whole
+from ardea.show.answers import contradicted
+from ardea.show.motion import is_field
+from ardea.show.report import doubts_of_fit
 from ardea.tables.columns import Columns, notation_of
 from ardea.tables.dates import compact_dates, in_utc, names_time
 from ardea.tables.reading import KNOWN, PACKED, TextTable, open_table
@@ -41,8 +45,8 @@ from ardea.tables.table import Table, joined_names, shortened, unknown
 
 # Rows that are read at a time (a convention: a few megabytes of a usual table).
 ROWS = 50_000
-# Digits of printed numbers (a convention: more than an error bar needs).
-PRINTED_DIGITS = 6
+# How files of pages end.
+PAGES = (".html", ".htm", ".xhtml")
 # Steps of a curve where none is told (a convention: enough to draw it).
 CURVE = 100
 # A share of a step: a last one that ends so little after --until is one of it (derived: rounding of a million steps).
@@ -73,7 +77,9 @@ def run(options: argparse.Namespace) -> None:
         print_remarks(options.data, remarks)
         print_warnings(notes)
         return
-    files = [] if options.out is None else [str(write_whole(options.out, as_csv(columns)))]
+    files = [] if options.out is None else [str(options.out)]
+    if options.out is not None:
+        write_file(options.out, as_csv(columns))
     head = {**header_record(options), "model": str(options.model), "rows": len(first), "rows_without": empty}
     print_json({**head, "predictions": columns, "remarks": remarks, "warnings": notes, "files": files})
 
@@ -104,19 +110,6 @@ def _predicted_file(
         columns, remarks, doubts = predicted(model, table, options.level)
     which = "" if file == options.data else f"{file.name}: "
     return columns, [which + one for one in (*table.remarks, *remarks)], [which + note for note in (*doubts, *notes)]
-
-
-def print_or_write(columns: dict[str, Any], path: Path | None, exact: str = "") -> None:
-    """Print a table, with all digits of one column at most, or write it with all digits and say so."""
-    if path is None:
-        print(as_csv({name: values if name == exact else _shown(values) for name, values in columns.items()}), end="")
-    else:
-        print(f"wrote {write_whole(path, as_csv(columns))}")
-
-
-def _shown(values: Any) -> Any:
-    """Return numbers with the digits that are printed."""
-    return [float(f"{one:.{PRINTED_DIGITS}g}") for one in values] if values.dtype.kind == "f" else values
 
 
 def predicted(model: Any, table: Table, level: float) -> tuple[dict[str, Array], list[str], list[str]]:
@@ -164,11 +157,19 @@ def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]
     frames = [*table.frames(ROWS, used or table.names[:1])]
     if not kept or not frames:
         return np.empty((sum(map(len, frames)), len(kept))), remarks, []
-    columns = Columns(table, used, categorical=(), levels=notes["levels"], signs=notes["signs"])
+    signs = notes["signs"] if hasattr(model, "table_") else None  # which one fitted in Python does not know
+    before = {"levels": notes["levels"], "signs": signs, "within": ends_of(model)}
+    columns = Columns(table, used, categorical=(), **before)
     values = columns.read(pd.concat(frames, ignore_index=True))
     known = dict(zip(columns.names, values.T, strict=True))
     known |= multiplied(known, {name: notes["products"][name] for name in kept if name in notes["products"]})
     return np.column_stack([known[name] for name in kept]), [*remarks, *columns.remarks], columns.doubts()
+
+
+def ends_of(model: Any) -> dict[str, Any]:
+    """Return the least and the greatest value that every column of a model had in the rows of its fit."""
+    ranges = getattr(getattr(model, "best_estimator_", model), "_ranges", None)
+    return {} if ranges is None else dict(zip(model.equations_[0].vocabulary.names, ranges.T.tolist(), strict=True))
 
 
 def _matched(table: Table, needed: list[str], notes: dict[str, Any]) -> list[str]:
@@ -220,6 +221,8 @@ def simulate(options: argparse.Namespace) -> None:
     model = load(options.model)
     if not hasattr(model, "simulate"):
         raise Failure(f"{options.model} holds a regression: use ardea predict {options.model} DATA.")
+    if is_field(model):
+        raise Failure(_run_of_field(model, options.model))
     names = model.model_.states if hasattr(model.model_, "states") else model.feature_names_
     needs = f"--start needs {len(names)} numbers, for {', '.join(names)}"
     if options.start is None and model.joint_ is None:
@@ -234,15 +237,30 @@ def simulate(options: argparse.Namespace) -> None:
     times = model.dates(t[: len(states)])
     columns = {time: in_utc(times) if clock_of(model).zoned else times, **dict(zip(names, states.T, strict=True))}
     print_or_write(columns, options.out, exact=time)
-    print_warnings(notes)
+    if options.start is None:
+        which, begin = ("last", model.joint_.last) if t[0] >= model.joint_.last.time else ("first", model.joint_.first)
+        row = f"the {which} row of the data, {time} = {text_of(model, begin.time)} (of several series: of the {which})"
+        print(f"The start is the smoothed state at {row}.", file=sys.stderr)
+    print_warnings([*notes, *(as_options(one) for one in model.warnings_ if "explain misfit" in one)])
+
+
+def _run_of_field(model: Any, path: Path) -> str:
+    """Return how a field is run, which takes Python."""
+    shape = " × ".join(str(len(points)) for points in model.model_.space)
+    return (
+        f"{path} holds equations of a field. These are run in Python:\n"
+        f"from ardea import load\nmodel = load({str(path)!r})\n"
+        f"run = model.simulate(start, t)  # start: the field on the {shape} points at t[0]\n"
+        "Where it is not periodic, boundary=(left, right) gives the values at both ends (docs/fields)."
+    )
 
 
 def _times_of_run(model: Any, options: argparse.Namespace) -> Array:
     """Return the times to print: from --from, else the first row of the data or 0, until --until."""
     known = options.start is None
-    until = number_of(model, options.until, "--until")
+    until = number_of(model, in_zone(options.until, options.zone), "--until")
     first = model.joint_.first.time if known else 0.0
-    begin = first if options.begin is None else number_of(model, options.begin, "--from")
+    begin = first if options.begin is None else number_of(model, in_zone(options.begin, options.zone), "--from")
     if not until > begin:
         where = "the first row of the data, at" if known and options.begin is None else "the start,"
         raise Failure(f"--until {text_of(model, until)} is not after {where} {text_of(model, begin)}.")
@@ -276,7 +294,8 @@ def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
     if time is None and not model.discrete_time:
         raise Failure(f"{options.inputs}: say which column holds the times: --time COLUMN ({shortened(others)}).")
     settings = {**text_settings(options, model), "levels": notes["levels"]}
-    series = read_series(options.inputs, Choice(time, [joined_names(used)]), **settings)
+    with helped(options):
+        series = read_series(options.inputs, Choice(time, [joined_names(used)]), **settings)
     if np.any(gaps := np.isnan(series.x)):
         rows = "; ".join(
             f"{name} in row {np.argmax(gap) + 1}" for name, gap in zip(names, gaps.T, strict=True) if gap.any()
@@ -298,6 +317,12 @@ def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
 
 
 # Times and their zones ------------------------------------------------------------------------------------------------
+
+
+def in_zone(moment: float | datetime, zone: str | None) -> float | datetime:
+    """Return a date that names no zone as one of the zone that --zone names; others as they are."""
+    local = zone is not None and isinstance(moment, datetime) and moment.tzinfo is None
+    return moment.replace(tzinfo=ZoneInfo(zone)) if local else moment  # type: ignore[union-attr, arg-type]
 
 
 def number_of(model: Any, moment: float | datetime, option: str) -> float:
@@ -326,7 +351,7 @@ def require_zone(model: Any, zoned: bool, what: str) -> None:
     if clock_of(model).zoned and not zoned:
         raise Failure(
             f"{what} has no time zone, and the times of the data had one: add it, such as {IN_UTC} for UTC in "
-            f"2024-05-31T12:00{IN_UTC}."
+            f"2024-05-31T12:00{IN_UTC}, or name it with --zone, such as --zone Europe/Berlin."
         )
     if zoned and not clock_of(model).zoned:
         raise Failure(f"{what} has a time zone, and the times of the data had none: leave it out.")
@@ -351,16 +376,27 @@ def report(options: argparse.Namespace) -> None:
     """Load or fit a model, and write one page about it."""
     if options.out.is_dir():
         raise Failure(f"--out {options.out} is a directory: name a file, such as report.html.")
+    if options.out.suffix and options.out.suffix.lower() not in PAGES:
+        page = shlex.quote(str(options.out.with_suffix(".html")))
+        raise Failure(f"--out {options.out}: a report is a page of HTML: --out {page}. Browsers print it to PDF.")
     if not options.source.exists():
         raise Failure(f"There is no file {options.source}.")
     is_data = options.source.is_dir() or options.source.suffix.lower() in (*KNOWN, *PACKED)
     with kept_warnings() as notes:
         found = _fitted_for_report(options) if is_data else _loaded(options)
     notes = told_of(found, notes)
-    saved = None if is_data else str(options.source)
-    print(f"wrote {write_page(found, options.out, options, notes, title=options.title, saved=saved)}")
+    saved, there = None if is_data else str(options.source), options.out.is_file()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    write_page(found, options.out, options, notes, title=options.title, saved=saved)
+    print(told_written(options.out, there))
     print_remarks(options.data, getattr(found.source, "remarks", []))
-    print_warnings(notes)
+    rows = [] if is_data or hasattr(found.model, "simulate") else contradictions(found)
+    print_warnings([*rows, *notes])
+
+
+def contradictions(found: Found) -> list[str]:
+    """Return for which targets of a regression the rows contradict the model."""
+    return doubts_of_fit(found.model, found.equations, found.data, contradicted)
 
 
 def _fitted_for_report(options: argparse.Namespace) -> Found:

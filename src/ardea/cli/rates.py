@@ -9,9 +9,9 @@ import numpy as np
 
 from ardea import rates
 from ardea.cli import BOLD, Failure, painted, print_json
+from ardea.cli.outputs import write_file
 from ardea.names import counted
 from ardea.show import figure_bytes, plot_operating_curves
-from ardea.tables import write_whole
 
 # Of every method: its estimator, its strength, and what that is in terms of the cut z.
 METHODS: dict[Any, tuple[str, str, str]] = {
@@ -110,6 +110,6 @@ def _draw(rate: float, options: argparse.Namespace) -> None:
     if kind not in ("png", "svg", "pdf"):
         raise Failure(f"{options.plot}: figures end in .png, .svg or .pdf.")
     drawn = figure_bytes(lambda: plot_operating_curves(options.t or (2, 3, 4, 5), false_positive_rate=rate), kind)
-    write_whole(options.plot, drawn)
+    told = write_file(options.plot, drawn)
     if not options.json:
-        print(f"wrote {options.plot}")
+        print(told)

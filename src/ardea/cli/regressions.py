@@ -52,7 +52,8 @@ def fitted(options: argparse.Namespace) -> Found:
     if products and data is None:
         raise Failure(f"--degree and --interactions need all rows at once: give more --memory than {options.memory}.")
     if data is not None and np.ptp(data[1]) == 0:
-        raise Failure(f"{target} is {data[1][0]:g} in every row: there is nothing to explain.")
+        rows_told = "in the only row" if len(data[1]) == 1 else "in every row"
+        raise Failure(f"{target} is {data[1][0]:g} {rows_told}: there is nothing to explain.")
     columns = len(names)
     if options.false_terms is not None and options.false_terms >= columns:
         raise Failure(

@@ -407,7 +407,8 @@ class Discovery(Answers, BaseEstimator):
             told, n = np.asarray(told, dtype=float), series[0].x.shape[1]
             if told.shape not in ((), (n,)) or not np.all(told > 0):
                 raise ValueError(
-                    f"noise_std must be a number above 0 or one for each of the {counted(n, 'state')}, got {told!r}."
+                    f"noise_std must be a number above 0 or one for each of the {counted(n, 'state')}, got "
+                    f"{told.tolist()}."
                 )
             told = np.tile(np.broadcast_to(told, (n,)), order)  # rates of change have no samples
         maps, shown = bool(self.discrete_time), bool(self.verbose)

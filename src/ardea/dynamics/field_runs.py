@@ -45,6 +45,8 @@ SAME, SEAM = 1e-9, 6
 # each has no more than a sample has, by at most this share of their steps to their neighbours, and if these steps go
 # on: they differ by less than themselves.
 NOISE_OF_ENDS, STEP_OF_ENDS, BEND_OF_ENDS = 2.0, 0.3, 1.0
+# A convention: what bends so many times as much across the seam as anywhere else has walls there.
+BREAK = 3.0
 
 
 def run_fields(model: FieldModel, coefficients: Array, x0: ArrayLike, t: Any, u: Any, boundary: Any) -> Array:
@@ -126,7 +128,7 @@ def from_data(model: FieldModel, data: Fields, t: Any, u: Any, boundary: Any) ->
     """Return what a run needs as the smoothed data have it: a start, fields without an equation, values at both ends.
 
     What is given stays. Where samples of an axis end twice, so does the start. Values at the ends are taken where the
-    start is not periodic.
+    fields are not periodic: they jump from the last point to the first, or break off there.
     """
     times, near = checked_times(t), SAME_TIME * (data.t[1] - data.t[0])
     if times[0] < data.t[0] - near or times[-1] > data.t[-1] + near:
@@ -137,18 +139,29 @@ def from_data(model: FieldModel, data: Fields, t: Any, u: Any, boundary: Any) ->
     fields = curve(times)
     solved = [model.fields.index(name) for name in model.solved]
     start = np.concatenate([curve(times[0], order)[..., solved] for order in range(model.order)], axis=-1)
-    for axis in np.flatnonzero(samples_end_twice(data)):
+    twice = samples_end_twice(data)
+    for axis in np.flatnonzero(twice):
         ends = np.moveaxis(start, axis, 0)
         ends[0] = ends[-1] = (ends[0] + ends[-1]) / 2
     others = {name: fields[..., i] for i, name in enumerate(model.fields) if name not in model.solved}
     known = {name: values for name, values in others.items() if u is None} or u
     if boundary is None and len(model.space) == 1:
+        walled = not twice[0] and _breaks(fields[..., solved], data.noise[solved])
         try:
             checked_periods(model.space, np.moveaxis(start, -1, 0), model.axes)
         except ValueError:
+            walled = True
+        if walled:
             ends = fields[..., solved] if len(solved) > 1 else fields[..., solved[0]]
             boundary = ends, ends
     return start if start.shape[-1] > 1 else start[..., 0], known, boundary
+
+
+def _breaks(fields: Array, noise: Array) -> bool:
+    """Whether fields (points, times, fields) bend from the last point to the first as nowhere in between, nor noise."""
+    ends = np.concatenate([fields[-2:], fields[:2]])
+    seam, inside = (np.sqrt(np.mean(np.diff(one, 2, axis=0) ** 2, axis=1)) for one in (ends, fields))
+    return bool(np.any(seam.max(axis=0) > np.maximum(BREAK * inside.max(axis=0), NOISE_OF_ENDS * noise)))
 
 
 def _given(model: FieldModel, u: Any, t: Array, coefficients: Array, terms: Sequence[FieldTerm]) -> dict[int, Array]:

@@ -164,7 +164,7 @@ def said_of_states(series: Sequence[Series], names: Sequence[str]) -> Iterator[s
                 "the same equation"
             )
         elif not state.no_reading:
-            yield from _cut_off(state)
+            yield from _cut_off(state, states)
 
 
 def _many(series: Sequence[Series]) -> Iterator[str]:
@@ -270,7 +270,7 @@ def _repeated(series: Sequence[Series]) -> Iterator[str]:
         )
 
 
-def _cut_off(state: Readings) -> Iterator[str]:
+def _cut_off(state: Readings, states: Sequence[Readings]) -> Iterator[str]:
     """Yield what is to be warned of fine readings that are the same in many rows: at a bound, or one after another."""
     values, counts = state.counts
     usual = int(counts[1:-1].max(initial=0))
@@ -288,9 +288,13 @@ def _cut_off(state: Readings) -> Iterator[str]:
     stuck = np.flatnonzero((around > MANY_UNITS) & (sizes >= FEWEST_STUCK))
     if not ends and stuck.size:
         longest = max(stuck[series[stuck] == series[stuck[0]]], key=sizes.__getitem__)
+        value, rows = values[longest], sizes[longest]
+        same = int(sum(np.sum(column == value) for one in states for _, column in one.parts)) - rows
+        where = f", in the file, as it is the value of {counted(same, 'other reading')}, too"
+        do = where if same else f" (--na={np.format_float_positional(value, trim='-')} on the command line)"
         yield (
-            f"{state.name} is {values[longest]:.6g} in {sizes[longest]} rows in a row, up to t = {until[longest]:.6g}: "
-            "if its sensor was stuck, set these readings to NaN"
+            f"{state.name} is {value:.6g} in {rows} rows in a row, up to t = {until[longest]:.6g}: if its sensor was "
+            f"stuck, set these readings to NaN{do}"
         )
 
 

@@ -293,9 +293,9 @@ def _check_ascending(times: Array, where: str) -> None:
         before, row = known[late[0]], known[late[0] + 1]
         raise ValueError(
             f"t{where} must ascend strictly, but row {row} (counted from 0; t = {times[row]:g}) does not come after "
-            f"row {before} (t = {times[before]:g}){nor_others(late.size - 1)}. Are these "
-            "several runs? Then give them as a list (--series on the command line). Else sort the rows, and average "
-            "those of one time."
+            f"row {before} (t = {times[before]:g}){nor_others(late.size - 1)}. Are these several runs? Then give them "
+            "as a list (--series on the command line). Else sort the rows, and average those of one time. Dates of a "
+            "local clock come twice as summer time ends: t.dt.tz_localize(zone, ambiguous='infer') tells them apart."
         )
 
 

@@ -417,7 +417,8 @@ def checked_start(x0: ArrayLike, limit: float | Array) -> Array:
     if not np.all(np.isfinite(start)):
         raise ValueError("the start must be finite")
     if not np.all(np.abs(start) <= limit):
-        raise ValueError(f"the start lies outside the limit of the simulation, {limit}")
+        ends = ", ".join(f"±{one:.4g}" for one in np.ravel(limit))
+        raise ValueError(f"the start lies outside the limits of the simulation, {ends} in the order of the states")
     return start
 
 

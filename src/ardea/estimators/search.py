@@ -42,7 +42,7 @@ from ardea.core.problem import Array, Coordinates, Criterion, Problem, misfit, p
 from ardea.equation import Equation
 from ardea.estimators.advice import warn_caller
 from ardea.estimators.base import BaseARD, predicted, threads_for
-from ardea.estimators.family import grid_of, is_number, name_of_strength
+from ardea.estimators.family import SparseARD, grid_of, is_number, name_of_strength
 from ardea.estimators.inputs import CheckedRows, checked_positive, checked_rows
 from ardea.methods.task import Task, tasks_of
 from ardea.names import counted
@@ -128,8 +128,8 @@ class ARDSearch(ShowsFit, Answers, RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : estimator of ardea, or a list of them
-        What to fit. A list chooses between methods as well.
+    estimator : estimator of ardea, or a list of them, optional
+        What to fit; SparseARD() by default. A list chooses between methods as well.
     strengths : array-like, dict, or a list of these, optional
         Values of the estimator's strength (`alpha`, `lam`, `tau` or `false_terms`), or a dict of parameters to values,
         all combinations of which are tried (``{"lam": [...], "eta": [...]}``, ``{"prior": [Log(1.0), Tanh(2.0)]}``).
@@ -246,9 +246,10 @@ class ARDSearch(ShowsFit, Answers, RegressorMixin, BaseEstimator):
         checked_positive("n_resamples", self.n_resamples, whole=True)
         if isinstance(self.cv, Integral) and self.cv < 2:
             raise ValueError(f"cv={self.cv} blocks of rows cannot leave one out: give 2 or more.")
-        models = self.estimator if isinstance(self.estimator, list | tuple) else [self.estimator]
+        given = SparseARD() if self.estimator is None else self.estimator
+        models = given if isinstance(given, list | tuple) else [given]
         if not models or not all(isinstance(model, BaseARD) for model in models):
-            raise ValueError("estimator must be one of ardea's estimators, or a list of them.")
+            raise ValueError("estimator must be one of ardea's estimators, such as SparseARD(), or a list of them.")
         models = [clone(model) for model in models]
         for model in models:
             model._check_parameters()

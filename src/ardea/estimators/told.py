@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ardea.core.problem import Array, Index
+from ardea.estimators.advice import is_usual
 from ardea.estimators.inputs import RowKind
 from ardea.estimators.residuals import WORTH_SIZES, Copies, Harm
 from ardea.estimators.resting import Unsupported
@@ -240,16 +241,20 @@ def extrapolation_advice(fitted: Array, met: Array, names: Sequence[str]) -> str
     >>> extrapolation_advice(fitted, np.array([[0.0], [1.9]]), ["height"])
     >>> extrapolation_advice(fitted, np.array([[0.5], [180.0]]), ["height"])[:68]
     'Prediction far outside the rows fitted: height reaches 180, fitted i'
+
+    A value that programs write for what is missing is told wherever it lies outside.
     """
     (low, high), (lowest, highest) = fitted, met
     width = high - low
     beyond = np.maximum(low - lowest, highest - high)
-    far = np.flatnonzero((beyond > width) & (width > 0))
+    ends = np.where(low - lowest > highest - high, lowest, highest)
+    code = np.array([is_usual(one) for one in ends.tolist()], dtype=bool)
+    far = np.flatnonzero(((beyond > width) | (code & (beyond > 0))) & (width > 0))
     if far.size == 0:
         return None
+    missing = [f"; this is how programs write a missing reading (--na={one:.10g} on the command line)" for one in ends]
     said = [
-        f"{names[i]} reaches {lowest[i] if low[i] - lowest[i] > highest[i] - high[i] else highest[i]:.4g}, "
-        f"fitted in [{low[i]:.4g}, {high[i]:.4g}]"
+        f"{names[i]} reaches {ends[i]:.4g}, fitted in [{low[i]:.4g}, {high[i]:.4g}]{missing[i] if code[i] else ''}"
         for i in far[np.argsort(-beyond[far] / width[far])]
     ]
     more = f"; and {far.size - NAMED_COLUMNS} more" if far.size > NAMED_COLUMNS else ""

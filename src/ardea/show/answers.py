@@ -39,6 +39,8 @@ FAR_OUT = 5.0
 RARE = 3.3
 # Derived: with fewer rows the standard error of a correlation is above 0.2, and tests of shape mean nothing.
 FEWEST_ROWS = 20
+# Derived: 95 % of a Gaussian; of so many rows of a sound model most lie outside it once in a thousand times.
+TWO_SIDED, FEWEST_TO_FAIL = 1.96, 5
 # A convention: lists longer than this are cut.
 MOST_NAMED = 5
 
@@ -347,6 +349,17 @@ def doubts_of_residuals(residual: Array, left: str) -> list[str]:
             "their band more or less often than it says."
         )
     return told
+
+
+def contradicted(residual: Array, left: str) -> list[str]:
+    """Return that a model does not hold, where most residuals, in units of their deviation, lie outside 95 % bands."""
+    inside = float(np.mean(np.abs(residual) < TWO_SIDED)) if residual.size >= FEWEST_TO_FAIL else 1.0
+    if inside > 0.5:
+        return []
+    return [
+        f"The model of {left} does not hold for these rows: {100 * inside:.0f} % of them lie inside its 95 % band. Are "
+        "they of the same kind, in the same units, as those of the fit?"
+    ]
 
 
 def far_rows(residual: Array, left: str) -> list[str]:

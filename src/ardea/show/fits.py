@@ -26,6 +26,8 @@ LARGEST_SPREAD = 100.0
 MOST_EQUATIONS = 12
 # Inches between two terms: a line of text at matplotlib's usual size.
 ROW_HEIGHT = 0.24
+# Inches beside panels of terms (looked at).
+BETWEEN = 0.15
 # Lines of a term's name.
 NAME_LINES = 3
 # A convention of time-series plots.
@@ -83,9 +85,11 @@ def plot_coefficients(
     labels = [[canvas.as_label(term, NAME_LINES).split("\n") for term in one.terms[:max_terms]] for one in chosen]
     lines = [[line for label in own for line in label] for own in labels]
     columns, longest = min(len(chosen), 3), max((len(line) for own in lines for line in own), default=0)
-    width = 3.0 + canvas.LETTER * longest if len(chosen) > 1 else canvas.WIDTH
+    width = 3.0 + 2 * BETWEEN + canvas.LETTER * longest if len(chosen) > 1 else canvas.WIDTH
     size = {"width": width, "height": 0.9 + ROW_HEIGHT * max(1, *map(len, lines))}
     axes = canvas.panels(ax, -(-len(chosen) // columns), columns, **size)
+    if ax is None and columns > 1:  # numbers on the right keep away from the names of the next panel
+        axes[0, 0].figure.get_layout_engine().set(w_pad=BETWEEN)
     for place, one in zip(axes.flat, chosen, strict=False):
         _draw_terms(place, one, level, max_terms)
     for place in axes.flat[len(chosen) :]:
@@ -393,11 +397,11 @@ def _not_kept(equation: Equation, X: Any, y: Array) -> list[Step]:
 def _rivals(equation: Equation, number: int) -> tuple[list[Step], int]:
     """Return the chosen model and its rivals, by how much larger their criterion is.
 
-    Where names are so long that labels would be the same, rivals are named by what they add and leave out.
+    Where names are so long that labels would be cut, rivals are named by what they add and leave out.
     """
     models = [equation.terms, *(one.terms for one in equation.rivals)]
     names = [", ".join(terms) or "no term" for terms in models]
-    if len({canvas.as_label(name, NAME_LINES) for name in names}) < len(names):
+    if any(canvas.as_label(name, NAME_LINES).endswith("…") for name in names):
         names[1:] = [_beside(terms, equation.terms) for terms in models[1:]]
     excess = [0.0, *(one.excess for one in equation.rivals)]
     places = ["chosen", *range(len(equation.rivals))]
@@ -422,7 +426,8 @@ def _draw_steps(ax: Any, equation: Equation, steps: list[Step], kept: int, value
     name = canvas.as_label(equation.left.text)
     if valued:
         left = f"{100 * along[kept - 1]:.2g} %"
-        told = f"{counted(kept - 1, 'term leaves', 'terms leave')} {left} of the variation\nof {name} unexplained"
+        told = f"{counted(kept - 1, 'term leaves', 'terms leave')} {left} of the variation of {name}\n"
+        told += "unexplained, in the rows of the fit"
         label = "share left unexplained"
         ax.set_xscale("log" if min(along) > 0 else "linear")
     else:

@@ -202,7 +202,8 @@ def _drawn_times(model: Any, t: Any) -> Any:
 def _time_label(model: Any, t: Any) -> str:
     if model.discrete_time:
         return "k"
-    return f"t ({model.time_unit_})" if model.time_unit_ and not _are_dates(t) else "t"
+    name = canvas.as_label(getattr(model, "table_", {}).get("time") or "t")
+    return f"{name} ({model.time_unit_})" if model.time_unit_ and not _are_dates(t) else name
 
 
 def first_run(model: Any, x: ArrayLike, t: ArrayLike) -> tuple[Array, Array]:
@@ -405,7 +406,9 @@ def drawings_of_motion(model: Any, equations: Sequence[Equation], data: Any, lev
         return
     if is_field(model):
         x, t = first_run(model, *map(_first, data[:2]))
-        caption = "The equations run from the smoothed data of the first time, next to the data."
+        caption = "The equations run from the smoothed data of the first time, next to the data. "
+        walls = "Where the field breaks off at its ends, the run is given the values there; else it is periodic."
+        caption += walls if len(model.model_.space) == 1 else "Space is taken as periodic, which is wrong near walls."
         yield "simulation", caption, partial(plot_simulation, model, None, t, x=x)
         return
     x, t, u = _first_series(data)
@@ -416,7 +419,7 @@ def drawings_of_motion(model: Any, equations: Sequence[Equation], data: Any, lev
     start = None if smoothed else x[0]
     caption = (
         "The equations run from the first row, with bands from the uncertainty of coefficients and start (not of a "
-        f"measurement), next to the first {n} rows. Chaos leaves the data sooner or later; the bands tell when."
+        f"measurement), next to the first {n} rows. Where bands are wide, as chaos makes them, a run says little."
     )
     run = settings | {"u": u, "n_samples": N_DRAWS, "x0_std": noise}
     yield "simulation", caption, partial(plot_simulation, model, start, times, **run)

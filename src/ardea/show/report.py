@@ -5,21 +5,18 @@ What the model offers decides what a page shows.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from html import escape
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from sklearn import get_config
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_html_repr
@@ -29,8 +26,17 @@ from ardea import __version__
 from ardea.equation import Equation
 from ardea.names import counted, printable, rounded, sized
 from ardea.show import fits, motion
-from ardea.show.answers import beyond_ceiling, doubts_of_model, doubts_of_residuals, far_rows, first_of, unique
+from ardea.show.answers import (
+    beyond_ceiling,
+    contradicted,
+    doubts_of_model,
+    doubts_of_residuals,
+    far_rows,
+    first_of,
+    unique,
+)
 from ardea.show.canvas import Drawing, figure_bytes, percent
+from ardea.show.reproduction import of_arrays, of_file, program_of
 from ardea.tables import write_whole
 from ardea.tables.columns import level_names
 
@@ -47,6 +53,8 @@ MIDDLE, REACH = 48, 44
 FITS_A_PHONE = 400.0
 # Pixels of a screen for a point of a drawing: a quarter more than on paper, which fills the page (looked at).
 PIXELS = 1.25 * 4 / 3
+# What is best where it is largest; other criteria are best where they are smallest.
+LARGEST = {"evidence": "largest evidence", "stability": "largest stability"}
 UNSEEN = "Residuals need the data: pass them to the report."
 NUMERICS = ("numpy", "scipy", "scikit-learn")  # what numbers may depend on
 
@@ -130,18 +138,18 @@ def report_page(
     drawings = (motion.drawings_of_motion if moving else fits.drawings_of_rows)(model, equations, data, level)
     names, (figures, warned) = first_of([one.name for one in equations]), _drawn(drawings)
     given = {"model": model, "moving": moving, "read": read, "command": command, "figures": figures}
+    given |= _doubted(model, equations, data, level, notes)
     return render(
         "report.html",
         title=title or (f"Equations of motion of {names}" if moving else f"{names}: a model with few terms"),
         level=percent(level),
         equations=[_told(one, level) for one in equations],
         references=_references(model),
-        doubts=[*doubts_of_model(model, equations, level, notes), *_doubts_of_fit(model, equations, data)],
         choice=f"{chosen_how(model)} {_certificate(getattr(model, 'best_estimator_', model))}",
         explained=None if moving or data is None else fits.r_squared(model, *data),
         remarks=[*filter(None, [motion.obstacle(model, data) if moving else UNSEEN * (data is None)]), *warned],
-        fingerprint=[*_of_file(source), *_of_arrays(data)],
-        program=_program(model, level, reading, saved),
+        fingerprint=[*of_file(source), *of_arrays(data)],
+        program=program_of(model, level, reading, saved, targets),
         versions={"Ardea": __version__, "Python": platform.python_version()} | {one: version(one) for one in NUMERICS},
         **given,
     )
@@ -258,7 +266,18 @@ def _references(model: Any) -> dict[str, str]:
     }
 
 
-def _doubts_of_fit(model: Any, equations: Sequence[Equation], data: Any) -> list[str]:
+def _doubted(
+    model: Any, equations: Sequence[Equation], data: Any, level: float, notes: Sequence[str]
+) -> dict[str, Any]:
+    """Return where the rows contradict the model, which a page begins with, and all other doubts."""
+    failed = [] if hasattr(model, "simulate") else doubts_of_fit(model, equations, data, contradicted)
+    of_rows = [] if failed else doubts_of_fit(model, equations, data)
+    return {"failed": failed, "doubts": [*doubts_of_model(model, equations, level, notes), *of_rows]}
+
+
+def doubts_of_fit(
+    model: Any, equations: Sequence[Equation], data: Any, told: Callable[[Any, str], list[str]] = doubts_of_residuals
+) -> list[str]:
     """Return doubts that residuals give reason for: whitened ones of equations of motion, else those of the data."""
     if hasattr(model, "searched_"):
         pairs = zip(model.residuals(), equations, strict=True)
@@ -267,7 +286,7 @@ def _doubts_of_fit(model: Any, equations: Sequence[Equation], data: Any) -> list
         return []
     rows = (fits.against_rows(model, data[0], data[1], target) for target in range(len(equations)))
     pairs = zip(rows, equations, strict=True)
-    return [doubt for (y, mean, std), one in pairs for doubt in doubts_of_residuals((y - mean) / std, one.name)]
+    return [doubt for (y, mean, std), one in pairs for doubt in told((y - mean) / std, one.name)]
 
 
 def chosen_how(model: Any) -> str:
@@ -303,7 +322,8 @@ def _strength_told(model: Any) -> str:
         params = model.best_params_.items()
         said = [f"{name} = {f'{one:.3g}' if isinstance(one, float) else one}" for name, one in params]
         at = f": {', '.join(said)}" if said else ""
-        return f"Chosen among {counted(len(model.path_['k']), 'model')} by the smallest “{model.criterion}”{at}."
+        best = LARGEST.get(model.criterion, f"smallest “{model.criterion}”")
+        return f"Chosen among {counted(len(model.path_['k']), 'model')} by the {best}{at}."
     if getattr(model, "form_", None) == "trajectory":
         return (
             "Sets of terms were compared by the likelihood of the samples, less a price per term that chance pays for "
@@ -429,57 +449,3 @@ def svg(draw: Callable[[], Any], name: str, alternative: str) -> str:
     drawn = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{name}-", drawn)
     drawn = re.sub(r'<a xlink:href="([^"]*)" target="_blank">', r'<a href="\1">', drawn)  # within the page
     return drawn.replace("<svg", f'<svg role="img" aria-label="{escape(printable(alternative))}"', 1)
-
-
-# Data and reproduction
-
-
-def _of_file(source: str | os.PathLike[str] | None) -> Iterator[list[str]]:
-    """Yield name, size and digest of a file; of a folder, of all its files in order."""
-    if source is None:
-        return
-    place, digest = Path(source), hashlib.sha256()
-    files = sorted(one for one in place.rglob("*") if one.is_file()) if place.is_dir() else [place]
-    for file in files:
-        with file.open("rb") as content:
-            hashlib.file_digest(content, lambda: digest)
-    yield ["file", place.name]
-    yield ["size of the file", f"{sum(file.stat().st_size for file in files):,} bytes"]
-    yield ["SHA-256 of the file", digest.hexdigest()]
-
-
-def _of_arrays(data: Any) -> Iterator[list[str]]:
-    """Yield shapes and digests of arrays, as 64-bit floats in C order; sparse and lazy data have none."""
-    names = ("X", "y") if data is not None and len(data) == 2 else ("x", "t", "u")
-    for name, given in zip(names, data or (), strict=False):
-        if given is None or sparse.issparse(given) or hasattr(given, "dask"):
-            continue
-        parts = given if isinstance(given, list | tuple) else [given]
-        arrays = [np.ascontiguousarray(np.asarray(part, dtype=np.float64)) for part in parts]
-        yield [f"shape of {name}", first_of([" × ".join(map(str, one.shape)) or "one number" for one in arrays])]
-        yield [f"SHA-256 of {name}", hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()]
-
-
-def _program(model: Any, level: float, reading: str | None, saved: str | None) -> str:
-    """Return a program that makes the model again, or loads it, and prints the formula and the numbers of the page."""
-    arguments = "X, y"
-    if hasattr(model, "simulate"):
-        inputs = ", u=u" * bool(getattr(model.model_, "n_inputs", 0))
-        space = ", space=space" if motion.is_field(model) else ""
-        names = getattr(model.model_, "names", [one.name for one in model.equations_])  # and those of inputs
-        arguments = f"x, t{inputs}{space}, feature_names={list(map(str, names))}"
-    settings = " ".join(model.__repr__(N_CHAR_MAX=10**6).split())
-    called = dict.fromkeys(re.findall(r"(?<![\w.])([A-Za-z]\w*)\(", settings))
-    modules = [import_module(home) for home in ("numpy", "ardea.dynamics", "ardea")]
-    homes = {name: home.__name__ for home in modules for name in called if hasattr(home, name)}
-    imports = "".join(f"from {home} import {name}\n" for name, home in homes.items())
-    given = reading or f"# {arguments.partition(', feature')[0].replace('=u', '')}: the data that were given to fit"
-    made = f"{imports}\n{given}\nmodel = {settings}.fit({arguments})"
-    if saved is not None:
-        made = f"from ardea import load\n\nmodel = load({saved!r})"
-    return f"""import numpy as np
-import pandas as pd
-{made}
-for equation in model.equations_:
-    print(equation.formula())
-    print(pd.DataFrame(equation.table({level:g})))"""

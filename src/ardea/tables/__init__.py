@@ -51,7 +51,9 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         if hidden is not None:
             hidden.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno is not None:
-            error.filename, error.filename2 = str(path), None
+            error.filename = str(path)
+            if error.filename2 is not None:
+                del error.filename2
         raise
 
 

@@ -186,7 +186,7 @@ class Column:
         (self.sign,) = signs
         self.kinds = Counter({"": self.kinds[""]}) + Counter({kind: n for (_, kind), n in self._bare.items()})
         self.tokens = {token: None for token in self.tokens if not SIGNED.fullmatch(token)}
-        what = "unit" if self.sign.isalpha() else "sign"
+        what = "sign" if self.sign in "$€£¥%‰" else "unit"
         return [f"the {what} {self.sign} in column {self.name!r} was left out ({self.signed})"]
 
     @property
@@ -224,6 +224,12 @@ class Column:
         """Whether 12,345 stands beside 999: in a column of decimals some would have other than three digits."""
         return {"either", "whole"} <= self.kinds.keys() and self._largest_whole < 1000
 
+    def mark_within(self, low: float, high: float) -> str | None:
+        """Return what stands before decimals if 1,234 lies between two ends as it is read then, and only then."""
+        cells = [cell for cell in self.levels if notation_of(cell) == "either"]
+        comma, dot = ({low <= float(cell.replace(",", by)) <= high for cell in cells} for by in (".", ""))
+        return "," if (comma, dot) == ({True}, {False}) else "." if (comma, dot) == ({False}, {True}) else None
+
     def settle_mark(self, table: Table, of_file: str | None, guess: str | None) -> list[str]:
         """Decide what stands before decimals, and return what is not a matter of course about it.
 
@@ -253,7 +259,7 @@ class Columns:
 
     Columns of at most 20 different texts are encoded, and those that `categorical` names; where it is empty, only those
     of `if_text` that hold so few texts. `levels` are the texts of columns that were encoded before, of which others are
-    gaps, and `signs` what stood at the numbers of others.
+    gaps, `signs` what stood at the numbers of others, and `within` the least and the greatest of these.
     """
 
     def __init__(
@@ -264,6 +270,7 @@ class Columns:
         levels: dict[str, list[str]] | None = None,
         if_text: Sequence[str] = (),
         signs: dict[str, list[str]] | None = None,
+        within: dict[str, Sequence[float]] | None = None,
     ) -> None:
         known = set(table.names)
         if missing := [name for name in (*used, *(categorical or ())) if name not in known]:
@@ -271,7 +278,7 @@ class Columns:
         self._table, self.used, self._categorical = table, list(used), categorical or ()
         self._if_text = set(used if categorical is None or self._categorical else if_text)
         self._unknown: Counter[tuple[str, str]] = Counter()
-        self._signs_before = signs
+        self._signs_before, self._within = signs, within or {}
         self.levels = {name: texts for name, texts in (levels or {}).items() if name in used}
         self.seen = {name: Column(name, most_levels=np.inf) for name in categorical or () if name in used}
         self._n_seen = 0
@@ -350,13 +357,15 @@ class Columns:
         numbers = [one for name, one in self.seen.items() if name not in self.levels]
         of_file = self._table.decimal or decided(sum((one.kinds for one in numbers), self._table.notations))
         guess = None
-        if any(
-            "either" in one.kinds for one in numbers
-        ):  # commas that separate columns as well stand before no decimals
+        if any("either" in one.kinds for one in numbers):
+            # Commas that separate columns as well stand before no decimals.
             thousands = self._table.separator == "," or any(one.has_thousands() for one in numbers)
             guess = "." if thousands else ","
         for one in numbers:
-            self.remarks += one.settle_mark(self._table, of_file, guess)
+            near = (
+                one.mark_within(*self._within[one.name]) if "either" in one.kinds and one.name in self._within else None
+            )
+            self.remarks += one.settle_mark(self._table, of_file, near or guess)
 
     def _remark_on_texts(self, name: str) -> None:
         texts, names = self.levels[name], self.names_of(name)
@@ -404,8 +413,9 @@ class Columns:
             return f"{cell!r} is not a number"
         one = self.seen[name]
         one.tokens[cell] = None
-        role, other = ROLES[one.mark == ","], "." if one.mark == "," else ","
-        return f"{cell!r} is not a number, as commas {role} here: correct it (or, if they do not, --decimal {other})"
+        comma, plain = one.mark == ",", not one.kinds.keys() & {"thousands", "either"}
+        role = f"dots {ROLES[True]}" if plain and not comma else f"commas {ROLES[comma]}"
+        return f"{cell!r} is not a number, as {role} here: correct it (or, if they do not, --decimal {',.'[comma]})"
 
     def read(self, frame: Any, optional: Sequence[str] = ()) -> Array:
         """Return a frame, whose index numbers its rows, as numbers: all of it tells what the columns are.
@@ -422,31 +432,25 @@ class Columns:
 
     @property
     def signs(self) -> dict[str, list[str]]:
-        """Return the sign or unit that was left out of the numbers of every column that has one."""
-        return {name: [one.sign] for name, one in self.seen.items() if one.sign}
+        """Return the sign or unit of every column of numbers that has one: of its cells, else from the row of units."""
+        units = self._table.units | {name: one.sign for name, one in self.seen.items() if one.sign}
+        return {name: [units[name]] for name in self.used if name in units and name not in self.levels}
 
     def doubts(self) -> list[str]:
         """Return which signs differ from those before, and which texts were taken as gaps, and what they may mean."""
         before = self.signs if self._signs_before is None else self._signs_before
         pairs = {name: [*(one.get(name, ["none"])[0] for one in (before, self.signs))] for name in self.used}
-        return [
-            *(
-                f"Numbers of column {name!r} had the sign or unit {old} when the model was fitted, and have {new} "
-                "here: see that they count in the same unit."
-                for name, (old, new) in pairs.items()
-                if old != new
-            ),
-            *(
-                str(unknown(text, self.levels[name], f"column {name!r} ({counted(count, 'row')}): unknown text"))
-                + " It was taken as empty."
-                for (name, text), count in self._unknown.items()
-            ),
-        ]
+        told = "column {!r} had the sign or unit {} when the model was fitted, and have {} here"
+        changed = [told.format(name, old, new) for name, (old, new) in pairs.items() if old != new]
+        other = [f"Numbers of {'; of '.join(changed)}: see that they count in the same unit."] if changed else []
+        for (name, text), count in self._unknown.items():
+            where = f"column {name!r} ({counted(count, 'row')}): unknown text"
+            other.append(f"{unknown(text, self.levels[name], where)} It was taken as empty.")
+        return other
 
     def wrong(self, cells: list[tuple[int, str, str]]) -> TableError:
         """Return the error of cells that cannot be used: row, column and what is wrong."""
-        columns = dict.fromkeys(name for _, name, _ in cells)
-        listed = self._table.placed(cells)
+        columns, listed = dict.fromkeys(name for _, name, _ in cells), self._table.placed(cells)
         if all(trouble.endswith("is not a number") for _, _, trouble in cells):  # then rows may be of other length, too
             found, _ = uneven_or_wrong(self._table, [name for name in self.used if name not in self.levels])
             listed = found if len(found) >= len(listed) else listed

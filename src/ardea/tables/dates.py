@@ -16,7 +16,7 @@ DAY_FIRST = re.compile(r"[0-3]?[0-9]([./])[0-3]?[0-9]\1(?:[12][0-9])?[0-9]{2}(?:
 # 2024/5/31, 7:05 and 1:05 PM, which are not ISO 8601.
 YEAR_FIRST = re.compile(r"([0-9]{4})[/.]([0-9]{1,2})[/.]([0-9]{1,2})(?![0-9])")
 CLOCK = re.compile(r"[ T]+([0-9]{1,2}):([0-9]{2}[0-9:.]*) ?(?:([AaPp])\.?[Mm]\.?)?$")
-OF_DAY = re.compile(r"\d{1,2}:\d\d(:\d\d(\.\d*)?)?")
+OF_DAY = re.compile(r"\d{1,2}:\d\d(:\d\d(\.\d*)?)?(?: ?[AaPp]\.?[Mm]\.?)?")
 # The end of a time that names its zone.
 ZONED = re.compile(r".*\d[Tt ]?\d.*:.*(?:[Zz]|[+-]\d\d(?::?\d\d)?)")
 # What columns of times are called.
@@ -151,7 +151,11 @@ def time_of_day(text: str) -> np.timedelta64:
     --------
     >>> time_of_day("7:05:00.5") - time_of_day("07:05")
     np.timedelta64(500000,'us')
+    >>> time_of_day("12:05 AM") == time_of_day("0:05"), time_of_day("1:05 PM") == time_of_day("13:05")
+    (True, True)
     """
-    hours, minutes, *seconds = text.split(":")
+    clock, half = text.rstrip("AaPpMm. "), re.search("[AaPp]", text)
+    hours, minutes, *seconds = clock.split(":")
+    hours = str(int(hours) % 12 + 12 * (half[0] in "Pp")) if half else hours
     since = 60 * (60 * int(hours) + int(minutes)) + float(seconds[0] if seconds else 0)
     return np.timedelta64(round(1e6 * since), "us")

@@ -147,7 +147,7 @@ class TextTable(Table):
         drop_lines: Collection[int],
     ) -> None:
         super().__init__(path, [], (), na)
-        self._dropped, self._n_lines = frozenset(drop_lines), 0
+        self._dropped, self._n_lines, self._units = frozenset(drop_lines), 0, list[str]()
         # How a cell stands in the text; 98.0 is 98.
         cell = r'(?:^|{{0}}|")[ \t]*{}(?:[.,]0*)?[ \t]*(?={{0}}|"|\r?$)'
         self._unseen = {one: cell.format(re.escape(one)) for one in na if one != "none"}
@@ -228,7 +228,9 @@ class TextTable(Table):
         if not self.headed:
             return [f"x{j}" for j in range(len(first))], 0, remarks
         units = bool(body) and not any(map(notation_of, body[0])) and holds_units(body[0], body[1:], self.empty)
-        remarks += [f"the second row, {shortened([*filter(None, body[0])])}, was read as units"] if units else []
+        if units:
+            self._units = body[0]
+            remarks.append(f"the second row, {shortened([*filter(None, body[0])])}, was read as units")
         return first, 1 + units, remarks
 
     def _is_data(self, cell: str) -> bool:
@@ -242,6 +244,8 @@ class TextTable(Table):
         closed = len(fields) > 1 and empty and not (self.headed and fields[-1])
         self.width = len(fields)
         self.names, renamed = sound_names(fields[:-1] if closed else fields)
+        given = zip(self.names, self._units, strict=False)
+        self.units = {name: unit.strip("[]() ") for name, unit in given if unit not in self.empty}
         self.unnamed = {name for name, given in zip(self.names, fields, strict=False) if not given.strip()}
         encoded = ENCODED.get(self.encoding)
         self.remarks += [f"the file is not UTF-8; it was read as {encoded}"] if encoded else []

@@ -293,16 +293,15 @@ class Rows:
         groups = [np.flatnonzero(labels == one) for one in dict.fromkeys(labels.tolist())]
         steps = np.concatenate([np.diff(times[rows]) for rows in groups]).astype(float)
         after = np.concatenate([rows[1:] for rows in groups])
-        if not np.all(steps > 0):
-            if times.dtype.kind == "M":
-                zone = next(filter(None, (set_back(times[rows]) for rows in groups)), None)
-                but = f", as clocks are set back in {zone}: --zone {zone} counts them right" if zone else ""
-                self._noticed.append(
-                    f"rows of a series must be in the order of time, and by {name!r} they are not{but}"
-                )
+        local = groups if times.dtype.kind == "M" and not np.all(steps > 0) else []
+        zone = next(filter(None, (set_back(times[rows]) for rows in local)), None)
+        if zone or not np.all(steps >= 0):
+            but = f", as clocks are set back in {zone}: --zone {zone} counts them right" if zone else ""
+            self._noticed.append(f"rows of a series must be in the order of time, and by {name!r} they are not{but}")
             return jump
-        large = steps > GAP * np.median(steps) if steps.size else np.zeros(0, dtype=bool)
-        if large.sum() > MOST_GAPS * steps.size:
+        forward = steps[steps > 0]
+        large = steps > GAP * np.median(forward) if forward.size else np.zeros(steps.size, dtype=bool)
+        if large.sum() + steps.size - forward.size > MOST_GAPS * steps.size:
             self._noticed.append(f"the steps of {name!r} are uneven, while those of a series are taken to be even")
         elif large.any():
             jump[after[large]] = True

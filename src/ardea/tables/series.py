@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ardea.core.problem import Array, Index
 from ardea.names import counted, nor_others
 from ardea.tables.arrays import states_or_fields
-from ardea.tables.columns import FEW, Columns, as_numbers, is_numeric, sign_of, texts_of
+from ardea.tables.columns import FEW, FEWEST_IN_A_RUN, Columns, as_numbers, is_numeric, sign_of, texts_of
 from ardea.tables.dates import OF_DAY, as_dates, compact_dates, dates_by_order, name_zones, names_time, time_of_day
 from ardea.tables.reading import ending_of, open_table
 from ardea.tables.table import (
@@ -151,7 +151,7 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
     if time is not None and label is None and whole:
         if rise(times[::-1]):
             numbers, times, said = numbers[::-1], times[::-1], [*said, "times descend: rows were turned around"]
-        _require_order(table, times, time)
+        _require_order(table, times, time, columns=dict(zip(states, numbers.T, strict=False)))
     parts = np.split(np.arange(len(numbers)), [end for end in ends if end < len(numbers)])
     if label is not None:
         parts, left_out = _grouped(frame[label], table, numbers, times, time or "", split)
@@ -163,8 +163,7 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
     gaps = [f"{missing} of {of} samples are missing (empty cells, or what stands for them)"] if missing else []
     said += [f"times are put together of columns {clock[0]!r} and {clock[1]!r}"] if len(clock) == 2 else []
     remarks, doubts = [*table.remarks, *table.unmet(), *columns.remarks, *said, *gaps], columns.doubts()
-    doubts += [] if time else [*_clocks(states, blocks[0])]
-    doubts += [] if zoned or t is None else [*_skipped_hours(t, time or "")][:1]
+    doubts += [*_clocks(states, blocks[0]), *([] if zoned or t is None else [*_skipped_hours(t, time or "")][:1])]
     alone = whole and label is None
     return Series(
         x[0] if alone else x,
@@ -204,7 +203,16 @@ def _without_end(frame: Any, table: Table) -> Any:
     return frame.iloc[: int(np.flatnonzero(filled).max(initial=-1)) + 1]
 
 
-def _require_order(table: Table, times: NDArray[Any], name: str, rows: Any = None, series: str = "") -> None:
+def _runs(columns: dict[str, Array], times: NDArray[Any]) -> list[str]:
+    """Return columns of few whole numbers within each of which times rise."""
+    few = {name: np.unique(one) for name, one in columns.items() if np.all(one == np.round(one))}
+    many = range(2, times.size // FEWEST_IN_A_RUN + 1)
+    return [n for n, own in few.items() if own.size in many and all(rise(times[columns[n] == one]) for one in own)]
+
+
+def _require_order(
+    table: Table, times: NDArray[Any], name: str, rows: Any = None, series: str = "", columns: Any = None
+) -> None:
     """Refuse times that do not ascend, with the first line that is out of order, and all such lines if they are few."""
     rows = np.arange(times.size) if rows is None else rows
     latest = np.maximum.accumulate(times)
@@ -220,7 +228,9 @@ def _require_order(table: Table, times: NDArray[Any], name: str, rows: Any = Non
         told = "Are these several runs? Then --series names the column that tells them apart. Else sort the rows"
         told = f"Sort the rows of series {series!r} by time" if series else told
         few = lines_of(table, rows[late].tolist(), times.size)
-        raise TableError(table.path, [f"{place}. {told}, and average rows of one time."], lines=few)
+        raise TableError(
+            table.path, [f"{place}. {told}, and average rows of one time."], lines=few, runs=_runs(columns or {}, times)
+        )
 
 
 def _skipped_hours(series: list[NDArray[Any]], name: str) -> Iterator[str]:

@@ -126,6 +126,7 @@ class Table(ABC):
         self.path, self.names, self.remarks, self.na = path, names, list(remarks), tuple(na)
         told = {one for one in na if one != "none"}
         self.empty = {"", *told} if "none" in na else {*MISSING, *told}  # what stands in cells that hold nothing
+        self.units: dict[str, str] = {}  # of columns, where a row below the names holds them
         self.notations = Counter[str]()  # how the numbers at the beginning of a text are written
         self.width = len(names)  # fields of a row
         self.bytes_per_row = 16.0 * len(names)  # while it is read

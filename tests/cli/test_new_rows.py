@@ -1,0 +1,95 @@
+"""What a model remembers of its rows tells how new ones are read, and what of them is odd."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ardea
+from ardea.cli import main
+
+pytestmark = pytest.mark.usefixtures("no_figures")
+
+
+@pytest.fixture
+def predict(tmp_path, capsys):
+    """Predict the lines of a table with a model of warmth and price, and return what is printed and said."""
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"T": rng.normal(20, 5, 80).round(1), "price": rng.integers(1094, 8959, 80)})
+    frame["y"] = (3 * frame["T"] + 0.01 * frame.price + rng.normal(size=80)).round(2)
+    rows = "\n".join(";".join(map(str, row)) for row in frame.to_numpy().tolist())
+    (tmp_path / "table.csv").write_text(f"T;price;y\n°C;€;kg\n{rows}\n", encoding="utf-8")
+    assert main(["fit", str(tmp_path / "table.csv"), "--target", "y", "--out", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+
+    def predicted(*lines):
+        (tmp_path / "new.csv").write_text("\n".join(["T;price", *lines]) + "\n", encoding="utf-8")
+        assert main(["predict", str(tmp_path / "run" / "model.ardea"), str(tmp_path / "new.csv")]) == 0
+        return capsys.readouterr()
+
+    return predicted
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (["°F;€", "50;5000", "51;5001"], "°C when the model was fitted, and have °F here"),
+        (["[°C];€", "20;5000", "21;5001"], None),
+        (["20 °C;5000 €", "21 °C;5001 €"], None),
+        (["20 °C;5000 $", "21 °C;5001 $"], "€ when the model was fitted, and have $ here"),
+        (["20;5000 €", "21;5001 €"], "°C when the model was fitted, and have none here"),
+    ],
+)
+def test_units_below_the_names_and_in_cells_are_compared(predict, lines, told):
+    said = predict(*lines).err
+    assert ("sign or unit" in said) == (told is not None)
+    assert told is None or told in said
+
+
+def test_marks_in_doubt_are_read_so_that_numbers_lie_in_the_rows_of_the_fit(predict):
+    out, said = predict("°C;€", "20.5;5,115", "21.5;4,200")
+    assert float(out.splitlines()[1].split(",")[0]) == pytest.approx(61.5 + 51.15, abs=3)
+    assert "commas in column 'price' group thousands" in said
+
+
+def test_codes_for_missing_readings_outside_the_rows_of_the_fit_are_told_with_what_helps(predict):
+    assert "price reaches -999, fitted in [" in (said := predict("°C;€", "20;5000", "20;-999").err)
+    assert "--na=-999" in said
+    assert "Prediction" not in predict("°C;€", "20;5000", "20;1000").err
+
+
+def test_equal_times_of_a_series_are_in_order(tmp_path, capsys):
+    rng = np.random.default_rng(5)
+    days = np.sort(rng.integers(0, 28, 60)) + 1
+    frame = pd.DataFrame({"date": [f"2024-02-{day:02d}" for day in days], "a": rng.normal(size=60)})
+    frame.assign(y=frame.a + 0.1 * rng.normal(size=60)).to_csv(tmp_path / "t.csv", index=False)
+    command = ["fit", str(tmp_path / "t.csv"), "--target", "y", "--drop", "date", "--rows", "series"]
+    assert main(command) == 0
+    said = "".join(capsys.readouterr())
+    assert "in the order of time" not in said
+    assert "the steps of 'date' are uneven" in said
+
+
+def test_rows_that_contradict_a_model_are_told_on_top_of_its_page_and_in_the_terminal(tmp_path, capsys):
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"a": rng.normal(size=50)})
+    frame.assign(y=2 * frame.a + 0.1 * rng.normal(size=50)).to_csv(tmp_path / "t.csv", index=False)
+    frame.assign(y=-30 * frame.a + 9).to_csv(tmp_path / "other.csv", index=False)
+    assert main(["fit", str(tmp_path / "t.csv"), "--target", "y", "--out", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    page = tmp_path / "page.html"
+    for name, fails in (("t.csv", False), ("other.csv", True)):
+        command = ["report", str(tmp_path / "run" / "model.ardea"), "--data", str(tmp_path / name), "--out", str(page)]
+        assert main(command) == 0
+        said, text = capsys.readouterr().err, page.read_text(encoding="utf-8")
+        assert ("The model of y does not hold for these rows: 4 % of them" in said) == fails
+        assert text.count("does not hold for these rows") == fails
+        assert "Gaussian" not in text
+
+
+def test_a_model_fitted_in_python_knows_no_units_to_compare_with(tmp_path, capsys):
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"a": rng.normal(size=50)})
+    ardea.save(ardea.SparseARD().fit(frame, 2 * frame.a + 0.1 * rng.normal(size=50)), tmp_path / "model.ardea")
+    (tmp_path / "new.csv").write_text("a;b\nkg;m\n1;2\n2;3\n")
+    assert main(["predict", str(tmp_path / "model.ardea"), str(tmp_path / "new.csv")]) == 0
+    assert "sign or unit" not in capsys.readouterr().err
