@@ -17,6 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -265,8 +266,9 @@ class Tournament:
         if not self.thorough:  # the best of the sizes that look best
             sizes = {len(one.support): one for one in reversed(found)}
             found = sorted(sizes.values(), key=attrgetter("criterion"))[:FEW_SIZES]
-        louder = [one for fit in self.rows.loud() for one in self._models_at(fit)[1][:LOUDEST]]
-        for one in (*found, *_small(problem, ()), *louder):
+        louder = [self._models_at(fit) for fit in self.rows.loud()]
+        starts = [*found, *_small(problem, ()), *chain.from_iterable(models[:LOUDEST] for _, models in louder)]
+        for one in (*starts, *chain.from_iterable(_small(problem, ()) for problem, _ in louder)):
             if len(one.support) <= LARGEST_START:
                 self.looked_at(one.support)
 
