@@ -28,7 +28,7 @@ from ardea.dynamics import (
     systems,
 )
 from ardea.dynamics.differences import SplineSmoother, TensorSplines
-from ardea.dynamics.field_equation import FieldEquation, told_of
+from ardea.dynamics.field_equation import FieldEquation
 from ardea.dynamics.field_gaps import filled
 from ardea.dynamics.field_terms import FieldTerms, Jets, noise_weights, plain, weak_form
 from ardea.dynamics.fields import Fields, FieldWishes, mistakes_in, read_fields

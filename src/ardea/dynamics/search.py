@@ -36,24 +36,21 @@ from ardea.names import Left, Rival, Vocabulary
 # (measured: 100 right equations of the fields of `systems` took 39 at most).
 LARGEST_START, MOST_FITS = 8, 150
 # The surroundings of so many are, even where nothing near the best is better. Measured on all systems at 5 % noise, two
-# draws each: with 1, one more support is lost.
-LEAST_EXPANDED = 3
-# Passes of a first look. Measured: with one less, and with one and two more, one support of 54 is lost.
-QUICK_PASSES = 3
+# draws each: with 1, one more support is lost. A first look takes so many passes. Measured: with one less, and with one
+# and two more, one support of 54 is lost.
+LEAST_EXPANDED, QUICK_PASSES = 3, 3
 # Supports whose criterion at another's whitening exceeds that other's by more than this (odds of 400 to 1) are not
 # tried themselves, and at most so many are. Measured: 6 and 24, and 3 and 12 of them, lead to the same 54 supports.
 MARGIN, NEIGHBOURS = 12.0, 6
 # The whitening of a model with a false term favours that term: removals are tried unless they raise RSS more than this.
-# Measured: 1.25 and 5 lead to the same 54 supports.
-LARGEST_LOSS = 2.5
-# A convention: two models of a field cannot be told apart when their N ln RSS differ by less than so many standard
-# deviations of the difference, or by less than `CLOSE`.
-EQUALLY_GOOD = 1.5
-# Conventions: models named as equally good have so many terms more at most (where a field only moves, one more:
-# the front of u_t = u_xx + u - u^2 obeys u_t = -c u_x); so many without a certain term of the best one are fitted, to
-# see whether they are as good; so many supports, the closest, are left open to a search on the likelihood of the
-# trajectory; so many of the best small models, and of those with several terms more, are tried.
-MORE_TERMS, TRIED_WITHOUT, RUNNERS_UP, SMALL_TRIED = 1, 2, 4, 3
+LARGEST_LOSS = 2.5  # measured: 1.25 and 5 lead to the same 54 supports
+# Conventions: two models of a field cannot be told apart when their N ln RSS differ by less than so many standard
+# deviations of the difference, or by less than `CLOSE`; models named as equally good have so many terms more at most
+# (where a field only moves, one more: the front of u_t = u_xx + u - u^2 obeys u_t = -c u_x); so many without a certain
+# term of the best one are fitted, to see whether they are as good; so many supports, the closest, are left open to a
+# search on the likelihood of the trajectory; so many of the best small models, and of those with several terms more,
+# are tried.
+EQUALLY_GOOD, MORE_TERMS, TRIED_WITHOUT, RUNNERS_UP, SMALL_TRIED = 1.5, 1, 2, 4, 3
 # The best models at the whitening of much noise that are looked at, and of small ones there those of every size.
 # Measured: in 17 draws of Cahn–Hilliard with 10 % noise the truth was the first to third. With 13 and 26 rows for 30
 # candidates it, a pair, was the best pair in 37 of 40, and not among the best of all sizes.
@@ -128,6 +125,10 @@ class EquationRows(ABC):
     def stands(self, fit: RowsFit) -> bool:
         """Whether the score of a fit whose passes have ended can be believed."""
         return True
+
+    def explained(self, fit: RowsFit) -> float:
+        """Return R² of the two sides of the rows at a fit, less than zero where it is worse than none."""
+        return 1.0
 
     def fits(self, fit: RowsFit) -> bool:
         """Whether a fit leaves no more than the noise of the samples allows, where that is known."""
