@@ -90,7 +90,7 @@ class EquationRows(ABC):
     excitation: float = np.inf
     structure: float = 0.0  # the share of a field that this is where it is structure, or rounding that goes on
     told: tuple[str, ...] = ()  # what is to be said of the candidates
-    ladders: Sequence[Support] = ()  # candidates that are all powers of one thing, times the same
+    ladders: Sequence[Support] = ()  # candidates that are all, or the highest, powers of one thing, times the same
     # With far too much noise the passes never settle: a bound on work. Measured: 6 and 24 lead to the
     # same 54 supports.
     MOST_PASSES: ClassVar[int] = 12
@@ -126,8 +126,8 @@ class EquationRows(ABC):
         """Whether the score of a fit whose passes have ended can be believed."""
         return True
 
-    def explained(self, fit: RowsFit) -> float:
-        """Return R² of the two sides of the rows at a fit, less than zero where it is worse than none."""
+    def explained(self, support: Sequence[int], coefficients: Array) -> float:
+        """Return R² of the two sides of the rows, less than zero where an equation is worse than none."""
         return 1.0
 
     def fits(self, fit: RowsFit) -> bool:

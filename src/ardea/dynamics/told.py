@@ -40,9 +40,10 @@ SHOWN_RIVALS = 3
 BEATEN = SLIGHT_GAIN + 0.1
 # A convention: a state that varies less than this many times its noise says nothing of its equation.
 LEAST_EXCITATION = 2.0
-# An equation with more terms than these, and than this share of its candidates, or with all of four or more powers,
-# expands something else (conventions).
-FEWEST_DENSE, LARGEST_SHARE = 5, 0.6
+# An equation with more terms than these, and than this share of its candidates, or with all of four or more powers, or
+# of fields with so many of the highest, expands something else (conventions). The lowest may be there: 1, u, u², u³ of
+# a library that goes on to u⁴ are a law.
+FEWEST_DENSE, LARGEST_SHARE, MANY_POWERS = 5, 0.6, 4
 # Structure that a grid does not show is told from this share of a field on, where an equation leaves less: less of it
 # biased coefficients by less than a standard error (measured on ten fields of `systems` on coarser grids).
 LEAST_STRUCTURE = 1e-4
@@ -183,12 +184,13 @@ def said_of_expansions(
 ) -> Iterator[str]:
     """Yield what is to be warned of: equations with most of their candidates, or with all powers up a ladder of them.
 
-    `ladders` are four or more candidates that are all powers of one thing, times the same. `known` terms do not count.
+    `ladders` are candidates that are all, or the highest, powers of one thing, times the same. `known` terms do not
+    count.
     """
     for equation in equations:
         own = set(equation.terms).difference(known.get(equation.name, ()))
         powers = [[equation.vocabulary.names[j] for j in ladder] for ladder in ladders]
-        whole = next((names for names in powers if len(names) >= FEWEST_DENSE - 1 and own.issuperset(names)), [])
+        whole = next((names for names in powers if len(names) >= MANY_POWERS and own.issuperset(names)), [])
         if whole or len(own) > max(LARGEST_SHARE * equation.n_candidates, FEWEST_DENSE):
             all_of = f", all of {listed(whole)} among them" * (0 < len(whole) < len(equation.terms))
             yield (
@@ -222,13 +224,13 @@ def no_candidate_fits(equation: Equation, ratio: float, unmeasured: str, hint: s
 
 
 def said_of_misfit(equations: Sequence[Equation], ratios: Array, results: Sequence[SearchResult]) -> list[str]:
-    """Return what is to be warned of: equations of fields that do not fit, or fit too well."""
+    """Return what is to be warned of: equations of fields that do not fit, explain less than none, or fit too well."""
     told = []
     for equation, ratio, result in zip(equations, ratios, results, strict=True):
-        if (said := result.rows.explained(result.fit)) < 0:
-            told.append(WORSE_THAN_NONE.format(equation.left.text, said))
         if ratio > LARGEST_MISFIT:
             told.append(no_candidate_fits(equation, ratio, "field", result.rows.hint))
+        elif (said := result.rows.explained(equation.support, equation.coefficients)) < 0:
+            told.append(WORSE_THAN_NONE.format(equation.left.text, said))
         elif ratio < 1 / LARGEST_MISFIT and not 0 < result.rows.structure < LEAST_STRUCTURE:
             why = (
                 "the noise of the samples: its terms amplify noise, or the noise of neighbouring samples is not "
