@@ -77,6 +77,7 @@ class RowsFit:
     settled: bool = False  # whether another pass would hardly change it
     score: float = np.inf  # by which supports are compared
     shares: Array | float = 0.0  # of the rows, r²/RSS, as they count in ln RSS
+    gain: float = np.inf  # by how much N ln RSS is less than without terms, where rows are whitened alike
 
 
 class EquationRows(ABC):
@@ -96,8 +97,7 @@ class EquationRows(ABC):
     MOST_PASSES: ClassVar[int] = 12
     # Where N ln RSS falls by more than this in a pass, another follows, however many were asked for.
     STILL_FALLING: ClassVar[float] = np.inf
-    # Whether models are listed between which the data do not decide.
-    LISTS_EQUIVALENTS: ClassVar[bool] = False
+    LISTS_EQUIVALENTS: ClassVar[bool] = False  # whether models are listed between which the data do not decide
     # Whether `noise_unit` is the noise of the samples, with which what an equation leaves can be compared.
     KNOWS_NOISE: ClassVar[bool] = False
 
@@ -127,7 +127,7 @@ class EquationRows(ABC):
         return True
 
     def explained(self, support: Sequence[int], coefficients: Array) -> float:
-        """Return R² of the two sides of the rows, less than zero where an equation is worse than none."""
+        """Return R² of the two sides of the rows, less than zero where it is worse than none."""
         return 1.0
 
     def fits(self, fit: RowsFit) -> bool:
