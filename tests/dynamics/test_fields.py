@@ -887,6 +887,8 @@ def test_times_of_a_run_that_are_given_twice_are_told(again, share):
     t, u = system.noisy(0.05, 0)
     _, twice = warned_of(AmbiguityWarning, FieldTerms(2, 2), x=[u, u[:, again]], t=[t, t[again]], space=system.space)
     assert f"Run 2 has {share} of run 1 again: times that are given twice count twice" in twice[0]
+    _, thrice = warned_of(AmbiguityWarning, FieldTerms(2, 2), x=[u, u, u, u], t=t, space=system.space)
+    assert "again (and 2 more runs of others): times" in thrice[0]
     other = system.noisy(0.05, 1)[1]
     _, told = warned_of(AmbiguityWarning, FieldTerms(2, 2), x=[u, other], t=t, space=system.space)
     assert not any("again" in one for one in told)

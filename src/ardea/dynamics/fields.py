@@ -291,7 +291,7 @@ def _given_twice(runs: Sequence[Any], n_axes: int) -> Iterator[str]:
     times = [np.moveaxis(np.ma.filled(np.ma.asarray(one, dtype=float), np.nan), n_axes, 0) for one in runs]
     rows = [np.nan_to_num(one.reshape(len(one), -1)) for one in times]
     steps = [steps_of(np.hstack([one[:-1], one[1:]]), np.any(one[:-1] != one[1:], axis=1)) for one in rows]
-    yield from given_twice(steps, [len(one) for one in rows], "run", "times")
+    yield from given_twice(steps, [len(one) for one in rows], "run", "runs", "times")
 
 
 def xarray_fields(data: Any, time: str | None = None) -> list[Any]:

@@ -154,7 +154,7 @@ def said_of_spoiled(series: Sequence[Series], names: Sequence[str]) -> Iterator[
 def said_of_states(series: Sequence[Series], names: Sequence[str]) -> Iterator[str]:
     """Yield what is to be warned of readings that are held, rounded coarsely, cut off, stuck, or come twice."""
     states = Readings.of(series, names)[: series[0].x.shape[1]]
-    yield from given_twice([_steps(one) for one in series], [len(one.x) for one in series], "series", "rows")
+    yield from given_twice([_steps(one) for one in series], [len(one.x) for one in series], "series", "series", "rows")
     yield from _many(series)
     yield from _sums(series, names)
     yield from list(_repeated(series)) or _filled_in(states)
@@ -204,10 +204,12 @@ def _steps(one: Series) -> dict[int, bytes]:
     return steps_of(steps, np.any(one.x[:-1] != one.x[1:], axis=1))
 
 
-def given_twice(steps: Sequence[dict[int, bytes]], lengths: Sequence[int], one: str, rows: str) -> Iterator[str]:
+def given_twice(
+    steps: Sequence[dict[int, bytes]], lengths: Sequence[int], one: str, many: str, rows: str
+) -> Iterator[str]:
     """Yield what is to be warned of series that repeat each other: rows that are in both, with the same row next.
 
-    Given are the steps from row to row and the numbers of rows of all, and what one of them and its rows are called.
+    Given are the steps from row to row and the numbers of rows of all, and what one of them, many, and rows are called.
     """
     out, owner = [], dict[bytes, tuple[int, int]]()
     for number, keys in enumerate(steps):
@@ -218,7 +220,7 @@ def given_twice(steps: Sequence[dict[int, bytes]], lengths: Sequence[int], one: 
                 out.append((first, number, shared + 1))
         owner |= {key: (number, row) for row, key in keys.items() if key not in owner}
     for first, second, shared in out[:1]:
-        more = f" (and {len(out) - 1} more have some of others)" if len(out) > 1 else ""
+        more = f" (and {counted(len(out) - 1, f'more {one}', f'more {many}')} of others)" if len(out) > 1 else ""
         yield (
             f"{one.capitalize()} {second + 1} has {shared} {rows} of {one} {first + 1} again{more}: {rows} that are "
             "given twice count twice, which makes intervals too narrow and may add terms. Give every run once, in "
