@@ -18,6 +18,7 @@ from ardea.core.subsets import (
     neighbours,
     select,
     small_models,
+    small_supports,
 )
 
 
@@ -193,6 +194,25 @@ def test_small_models_are_the_best_of_all_subsets():
     found = small_models(problem, block, others, 3)
     assert found[0].support == best[0].support == (0, 1, 3, 5)
     assert {one.support for one in found} <= {one.support for one in best[:12]}
+
+
+@pytest.mark.parametrize(("rows", "kept"), [(8, ()), (13, ()), (13, (0, 1)), (22, (0, 1))])
+def test_small_models_have_no_more_terms_than_a_search_considers(rows, kept):
+    """A quarter of the rows, those that are kept with them; and the best of every size is among them."""
+    rng = np.random.default_rng(rows)
+    problem, _ = posed(rng.normal(size=(rows, 9)), rng.normal(size=rows))
+    others = np.array(kept, dtype=np.intp)
+    found = [support for _, support in small_supports(problem, np.arange(len(kept), 9), others, 1)]
+    sizes = range(len(kept) + 1, rows // 4 + 1)
+    every = {
+        size: min(
+            (model(problem, (*kept, *one)) for one in combinations(range(len(kept), 9), size - len(kept))),
+            key=lambda one: one.rss,
+        )
+        for size in sizes
+    }
+    assert sorted(found, key=len) == [every[size].support for size in sizes]
+    assert all(len(one.support) <= rows // 4 for one in small_models(problem, np.arange(len(kept), 9), others, 20))
 
 
 def test_small_models_go_on_from_the_best_where_subsets_are_too_many():

@@ -28,12 +28,13 @@ from ardea.dynamics import (
     systems,
 )
 from ardea.dynamics.differences import SplineSmoother, TensorSplines
-from ardea.dynamics.field_equation import FieldEquation, told_of
+from ardea.dynamics.field_equation import FieldEquation
 from ardea.dynamics.field_gaps import filled
 from ardea.dynamics.field_terms import FieldTerms, Jets, noise_weights, plain, weak_form
 from ardea.dynamics.fields import Fields, FieldWishes, mistakes_in, read_fields
 from ardea.dynamics.search import RowsFit, Tournament, as_good, equivalents, searched
 from ardea.dynamics.terms import FieldTerm, Jet
+from ardea.dynamics.told import said_of_expansions, told_of
 from ardea.dynamics.windows import AxisWindows, NoiseCovariance, Windows, place_windows, spectral_radii
 from ardea.methods.task import ard_supports
 
@@ -858,7 +859,7 @@ def test_swapped_axes_are_thought_of_where_nothing_fits():
     t, u = system.noisy(0.01, 1)
     square = u[::2][:120, :120]
     _, told = warned_of(MisfitWarning, FieldTerms(2, 2), x=square.T, t=t[:120], space=(system.space[0][::2][:120],))
-    assert "See that the last axis is time" in told[0]
+    assert told[0].endswith("try derivative_order=2. Is the last axis time?")
 
 
 # Several runs
@@ -877,6 +878,20 @@ def test_several_runs_are_more_than_one():
     assert both.misfit_[0] == pytest.approx(1, abs=4 / np.sqrt(2 * both.equations_[0].degrees))
     with pytest.raises(ValueError, match="same fields"):
         Discovery().fit([u, np.stack([u, u**2], axis=-1)], t, space=system.space)
+
+
+@pytest.mark.parametrize(("again", "share"), [(slice(None), "200 times"), (slice(60, None), "140 times")])
+def test_times_of_a_run_that_are_given_twice_are_told(again, share):
+    """A whole run and a part of one, as of series; runs of other noise are not told."""
+    system = systems.fisher_kpp()
+    t, u = system.noisy(0.05, 0)
+    _, twice = warned_of(AmbiguityWarning, FieldTerms(2, 2), x=[u, u[:, again]], t=[t, t[again]], space=system.space)
+    assert f"Run 2 has {share} of run 1 again: times that are given twice count twice" in twice[0]
+    _, thrice = warned_of(AmbiguityWarning, FieldTerms(2, 2), x=[u, u, u, u], t=t, space=system.space)
+    assert "again (and 2 more runs of others): times" in thrice[0]
+    other = system.noisy(0.05, 1)[1]
+    _, told = warned_of(AmbiguityWarning, FieldTerms(2, 2), x=[u, other], t=t, space=system.space)
+    assert not any("again" in one for one in told)
 
 
 def test_one_run_in_a_list_is_that_run():
@@ -918,6 +933,41 @@ def test_points_that_were_rounded_are_even():
     assert shifted.noise != even.noise
 
 
+def drifting(n, times, end, shifts=(0.0,), noise=0.01, seed=0):
+    """Return fields of three waves that drift and decay, u_t = −0.8 u_x + 0.3 u_xx, with noise."""
+    x, t = np.linspace(0, 3, n), np.linspace(0, end, times)
+    waves, place = (
+        [(1.3, 1.0, 0.3), (2.9, 0.7, 1.1), (4.7, 0.5, 2.0)],
+        x[:, None, None] + np.array(shifts) - 0.8 * t[:, None],
+    )
+    u = sum(a * np.exp(-0.3 * k**2 * t)[:, None] * np.sin(k * place + at) for k, a, at in waves)
+    return u + noise * u.std() * np.random.default_rng(seed).normal(size=u.shape), x, t
+
+
+@pytest.mark.parametrize("times", [13, 16])
+@pytest.mark.parametrize("seed", [2, 7])
+def test_few_times_of_two_fields_are_enough(times, seed):
+    """13 and 26 rows for 30 candidates: the truth is found, and where there are 13 rows, that they are few is told."""
+    u, x, t = drifting(40, times, 3.0, (0.0, 1.0), seed=seed)
+    model, told = warned_of(AmbiguityWarning, FieldTerms(2, 2), x=u, t=t, space=(x,))
+    assert [one.terms for one in model.equations_] == [("u_x", "u_xx"), ("v_x", "v_xx")]
+    few = "has room for 13 test functions, the rows of an equation (13 along x and 1 along t): hardly any model"
+    assert any(few in one for one in told) == (times == 13)
+
+
+@pytest.mark.parametrize("shape", [(13, 13), (15, 20), (20, 16), (60, 13)])
+def test_grids_with_room_for_too_few_test_functions_are_refused(shape):
+    u, x, t = drifting(*shape, 1.2)
+    with pytest.raises(ValueError, match=r"room for \d+ test functions?, .* too few to find an equation"):
+        Discovery().fit(u[..., 0], t, space=(x,))
+
+
+def test_several_runs_on_a_small_grid_are_enough():
+    runs = [drifting(20, 16, 1.2, (shift,))[0][..., 0] for shift in np.arange(8.0)]
+    _, x, t = drifting(20, 16, 1.2)
+    assert Discovery(FieldTerms(1, 2)).fit(runs, t, space=(x,)).equations_[0].terms == ("u_x", "u_xx")
+
+
 # What does not fit
 
 
@@ -952,6 +1002,42 @@ def test_a_power_series_in_place_of_the_law_is_told(seed):
     u = u + 0.001 * u.std() * rng.normal(size=u.shape)
     with pytest.warns(MisfitWarning, match=r"has \d+ of 25 candidates, all of 1, u, u\^2, u\^3, u\^4 among them"):
         Discovery().fit(u, t, space=(x,))
+
+
+@pytest.mark.parametrize("terms", ["u, u^2, u^3, u^4", "1, u, u^2, u^3"])
+def test_the_highest_powers_are_told_and_the_lowest_are_not(terms):
+    """Of a library up to u⁴, u to u⁴ stand for something else; a cubic reaction with a constant is a law."""
+    names = FieldTerms(4, 2).names()
+    data = noisy("fisher_kpp", 0.05)
+    rows, found = FieldEquation([data], FieldTerms(4, 2)), tuple(names.index(one) for one in terms.split(", "))
+    equation = SimpleNamespace(
+        name="u",
+        left=SimpleNamespace(text="(u)_t"),
+        terms=tuple(names[j] for j in found),
+        n_candidates=len(names),
+        vocabulary=SimpleNamespace(names=names),
+    )
+    told = said_of_expansions([equation], rows.ladders, {})
+    assert [f"all of {terms}" in one or "4 of 15 candidates" in one for one in told] == [True] * terms.startswith("u")
+
+
+def test_a_model_worse_than_none_is_told():
+    """Allen–Cahn on 48 × 48 points with 15 % noise: what has a negative score says so, and what has none does not."""
+    n, length, rng = 96, 20.0, np.random.default_rng(32)
+    waves, t, x = 2 * np.pi / length * np.arange(n // 2 + 1), np.linspace(0, 3, 48), length * np.arange(n) / n
+    start = np.fft.irfft(np.r_[0, rng.normal(size=4) + 1j * rng.normal(size=4), np.zeros(n // 2 - 4)], n)
+
+    def slope(_, u):
+        return 0.4 * np.fft.irfft(-(waves**2) * np.fft.rfft(u), n) + u - u**3
+
+    u = solve_ivp(slope, (0, 3), 0.6 * start / start.std(), t_eval=t, method="LSODA", rtol=1e-8, atol=1e-9).y[::2]
+    scores = []
+    for seed in range(4):
+        field = u + 0.15 * u.std() * np.random.default_rng(seed).normal(size=u.shape)
+        model, told = warned_of(MisfitWarning, x=field, t=t, space=(x[::2],))
+        scores.append(model.score(field, t))
+        assert any(f"negative score on its own data (R² = {scores[-1]:.2f})" in one for one in told) == (scores[-1] < 0)
+    assert min(scores) < 0 < max(scores)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.01])
@@ -1303,7 +1389,30 @@ def test_what_splines_span_is_filled_in():
     assert some.density == pytest.approx(seen.mean(), abs=0.02)
 
 
+@pytest.mark.parametrize(("share", "end"), [(0.8, ""), (0.95, "can be used, and at least 12"), (0.99, "far")])
+def test_fields_that_are_mostly_gaps(share, end):
+    """Told in our words, whether they are enough or not, and without warnings of NumPy."""
+    u, x, t = drifting(80, 60, 1.2)
+    u[np.random.default_rng(1).random(u.shape) < share] = np.nan
+    if end:
+        with pytest.raises(ValueError, match=f"so many gaps that .*{end}"):
+            Discovery(FieldTerms(1, 2)).fit(u[..., 0], t, space=(x,))
+    else:
+        assert Discovery(FieldTerms(1, 2)).fit(u[..., 0], t, space=(x,)).equations_[0].terms == ("u_x", "u_xx")
+
+
 # Bad input
+
+
+def test_a_field_at_rest_is_refused_where_its_equation_is_wanted():
+    """It may be a known field, or one of several that only acts."""
+    u, x, t = drifting(60, 50, 1.2)
+    still = np.repeat(np.sin(2 * x)[:, None], 50, axis=1)
+    with pytest.raises(ValueError, match=r"field u is at rest, the same at all times.*known_fields"):
+        Discovery().fit(still, t, space=(x,))
+    both = np.stack([u[..., 0], still], axis=-1)
+    model = Discovery(FieldTerms(1, 2)).fit(both, t, space=(x,), equations=["u"])
+    assert model.equations_[0].terms == ("u_x", "u_xx")
 
 
 def test_bad_input_is_refused():

@@ -265,11 +265,19 @@ def given(problem: Problem, block: Index, others: Index) -> Problem:
 
 
 def small_models(problem: Problem, block: Index, others: Index, number: int, most: int = MOST_SUBSETS) -> list[Model]:
-    """Return the best models that have few of some columns, up to five blocks, besides others that are kept.
+    """Return the best models that have few of some columns besides others that are kept, of all sizes together."""
+    return [model(problem, support) for _, support in small_supports(problem, block, others, number, most)[:number]]
 
-    With what the others explain taken out, Gram matrix G (of columns of norm one) and correlations c, a subset S lowers
-    RSS by c_Sᵀ G_SS⁻¹ c_S. All subsets of a size are tried, or, where these are more than `most`, the best of the size
-    before with one column more.
+
+def small_supports(
+    problem: Problem, block: Index, others: Index, number: int, most: int = MOST_SUBSETS
+) -> list[tuple[float, Support]]:
+    """Return the best supports of every size that have few of some columns, up to five blocks, besides others.
+
+    Each comes with its criterion, best first, and none has more terms than a search considers. With what the others
+    explain taken out, Gram matrix G (of columns of norm one) and correlations c, a subset S lowers RSS by
+    c_Sᵀ G_SS⁻¹ c_S. All subsets of a size are tried, or, where these are more than `most`, the best of the size before
+    with one column more.
     """
     if not len(block):
         return []
@@ -278,7 +286,7 @@ def small_models(problem: Problem, block: Index, others: Index, number: int, mos
     found: list[tuple[float, Support]] = []
     subsets, gain = np.empty((1, 0), dtype=np.intp), np.zeros(1)
     few, kept, names = max(number, NARROWEST, MOST_LONGER // len(block)), others.tolist(), block.tolist()
-    for size in range(1, min(LARGEST_SUBSET, grams.n_blocks) + 1):
+    for size in range(1, min(LARGEST_SUBSET, grams.n_blocks, problem.largest - len(kept)) + 1):
         every = comb(grams.n_blocks, size + 1) <= most
         subsets, gain = grams.one_longer(subsets, gain, most if every else few)
         if not len(subsets):  # all others are in the span of those
@@ -286,8 +294,9 @@ def small_models(problem: Problem, block: Index, others: Index, number: int, mos
         best, lowered = subsets[:number], gain[:number] + grams.prices[subsets[:number]].sum(axis=1)
         for own, less in zip(grams.members[best].reshape(len(best), -1).tolist(), lowered.tolist(), strict=True):
             support = tuple(sorted((*kept, *(names[j] for j in own if j >= 0))))
-            found.append((criterion(problem, inner.total - less, support), support))
-    return [model(problem, support) for _, support in sorted(found)[:number]]
+            if len(support) <= problem.largest:
+                found.append((criterion(problem, inner.total - less, support), support))
+    return sorted(found)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from ardea.core.problem import Array, Problem, require
 from ardea.core.subsets import Propose, Support
 from ardea.dynamics.answers import AmbiguityWarning, Answers, Found, KnowledgeWarning, MisfitWarning
 from ardea.dynamics.course import LeftOpen, Wishes
-from ardea.dynamics.field_equation import field_equations, told_of
+from ardea.dynamics.field_equation import field_equations
 from ardea.dynamics.field_terms import FieldTerms
 from ardea.dynamics.fields import FieldWishes, read_fields
 from ardea.dynamics.found import FoundStates, found_states
@@ -49,6 +49,7 @@ from ardea.dynamics.told import (
     said_of_misfit,
     said_of_unknown,
     said_of_waves,
+    told_of,
 )
 from ardea.dynamics.trajectory import NOISE_POWERS
 from ardea.equation import Equation

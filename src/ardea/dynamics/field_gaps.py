@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -20,6 +21,8 @@ from scipy import ndimage
 
 from ardea.core.problem import Array
 from ardea.dynamics.differences import SPLINE_DEGREE, SmoothedField, SplineSmoother, TensorSplines
+from ardea.dynamics.windows import FEWEST_FUNCTIONS, Windows
+from ardea.names import counted
 
 # Times that missing samples are filled in by splines fitted to the others; a third time changes nothing (measured).
 ROUNDS = 2
@@ -51,6 +54,10 @@ def filled(values: Array, points: Sequence[Array], grid: Sequence[Array | None],
         smooth = splines.values(coefficients)
         full = np.where(seen, values, smooth)
     known = _known(seen, splines)
+    if not np.any(known):
+        raise ValueError(
+            "The fields have so many gaps that samples are far from each other everywhere: take more samples."
+        )
     numbers = prod(smoother.n_basis for smoother in splines.smoothers)
     left = max(np.count_nonzero(seen) - numbers * float(np.mean(known)), 1.0)
     noise = float(np.linalg.norm((full - smooth)[seen]) / np.sqrt(left))
@@ -80,3 +87,14 @@ def _known(seen: NDArray[np.bool_], splines: TensorSplines) -> NDArray[np.bool_]
     widths = [max(LEAST_BOX, round(n / smoother.n_basis)) for n, smoother in pairs]
     empty = ~ndimage.maximum_filter(seen, widths)
     return np.asarray(~ndimage.maximum_filter(empty, [2 * width + 1 for width in widths]))
+
+
+def without_gaps(windows: Windows, thinned: Windows, known: Sequence[NDArray[np.bool_]]) -> tuple[Windows, Windows]:
+    """Return the test functions, on the grid and on the thinned one, that weigh only places where all is known."""
+    kept, n = windows.within(np.all(known, axis=0)), windows.n_functions
+    if len(kept) < FEWEST_FUNCTIONS:
+        raise ValueError(
+            f"The fields have so many gaps that {counted(len(kept), 'test function')} of {n} can be used, and at least "
+            f"{FEWEST_FUNCTIONS} are needed: cut the domain to a part with fewer gaps."
+        )
+    return (windows, thinned) if len(kept) == n else (replace(windows, kept=kept), replace(thinned, kept=kept))

@@ -13,8 +13,8 @@ other, and by many times the noise. A shock moves between its neighbours, and ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from math import ceil
 from typing import Any
@@ -24,10 +24,11 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
+from ardea.core.lazy import explained
 from ardea.core.problem import Array
 from ardea.dynamics.differences import SPLINE_CAP, SPLINE_DEGREE, SmoothedField, TensorSplines, along_axis, outer
-from ardea.dynamics.field_gaps import filled
-from ardea.dynamics.readings import copied
+from ardea.dynamics.field_gaps import filled, without_gaps
+from ardea.dynamics.readings import copied, given_twice, steps_of
 from ardea.dynamics.series import Clock, as_numbers
 from ardea.dynamics.terms import Jet
 from ardea.dynamics.windows import (
@@ -38,7 +39,7 @@ from ardea.dynamics.windows import (
     spectral_radii,
     unit_of,
 )
-from ardea.names import counted, default_axis_names, default_field_names, in_a_row
+from ardea.names import default_axis_names, default_field_names, in_a_row
 
 # Conventions: steps of a uniform grid differ by less than this share; for points that were rounded, so many digits
 # below the step are tried.
@@ -51,8 +52,6 @@ LEAST_NOISE = 1e-12
 # Conventions: noise of rows that is so many times that of samples is told, as a misfit is; noise of up to so many times
 # 1/√12 of the unit is that of rounding.
 LEAST_TOLD, ONLY_ROUNDED = 1.5, 1.1
-# A convention: with fewer rows, hardly any model can be told from another.
-FEWEST_FUNCTIONS = 20
 # What splines leave is structure if so much of it goes on to the next sample, by so many standard deviations. Measured
 # on the ten equations of the noise tables with white noise of .01 to 100 %: .014 and 2.9 at most; on fields of
 # Kuramoto–Sivashinsky on a fourth to an eighth of their points .7 to 1 and 16 to 63.
@@ -71,10 +70,9 @@ GROUPS, NAMED = 20, 3
 # deviation of the field, below which readings may be rounded. Measured on all fields of `systems`: none with white
 # noise of up to 100 %, noise of 10 % of u itself, or shocks; 10 of 10 of eight deviations.
 NEAR, BEYOND, RANGES, LEAST_BEYOND = 2, 6.0, 1.5, 0.02
-# Derived: the median of |second difference| of white noise of deviation 1, √6 times that of a normal variable.
-MEDIAN_OF_BENDS = 0.6745 * 6**0.5
-# Derived: a rounded peak is one unit above all others near it, and a mistake is more.
-UNITS_BEYOND = 1.5
+# Derived: the median of |second difference| of white noise of deviation 1, √6 times that of a normal variable; a
+# rounded peak is one unit above all others near it, and a mistake is more.
+MEDIAN_OF_BENDS, UNITS_BEYOND = 0.6745 * 6**0.5, 1.5
 # What is said of samples.
 SAID = {
     "structure": "What is taken for noise of {name}, {share:.2g} % of its standard deviation, is not independent "
@@ -97,9 +95,9 @@ class Fields:
     `values` has shape (n_x, …, n_t) for one field, or a last axis of fields. Fields in `known` follow; they have no
     noise, and their shape may lack the time axis. NaN are gaps. Per field, `noise`, `left`, `reach` and `excitation`
     are the standard deviation s of its noise, that of samples without gaps with which û would be as noisy, the largest
-    |u|, and how much u varies in units of s; `splines` are those of û on the grid, `errors` those of its errors on the
-    thinned grid. `windows` and `thinned` are the test functions on both; the thinned grid has every d-th sample, d in
-    `factors`.
+    |u|, and how much u varies in units of s; `moving` says whether it changes with time. `splines` are those of û on
+    the grid, `errors` those of its errors on the thinned grid. `windows` and `thinned` are the test functions on both;
+    the thinned grid has every d-th sample, d in `factors`. `together` is what is to be said of all runs.
 
     Examples
     --------
@@ -132,6 +130,7 @@ class Fields:
         self.space, self.t, self.n_fields = tuple(points[:-1]), points[-1], len(fields)
         self.reach, self.middle = np.array([(np.nanmax(np.abs(u)), np.nanmean(u)) for u in fields]).T
         self.spread = np.array([np.nanstd(u) for u in fields])
+        self.moving = [bool(np.any(np.abs(np.diff(u)) > LEAST_NOISE * np.nanmax(np.abs(u)))) for u in fields]
         self._smooth(fields, points)
         self.excitation = self.spread[: self.n_measured] / self.noise[: self.n_measured]
 
@@ -144,7 +143,7 @@ class Fields:
         self.noise = np.maximum([one.noise for one in found], LEAST_NOISE * self.spread)
         self.noise[self.n_measured :] = 0.0
         self.units = [unit_of(u) for u in fields[: self.n_measured]]
-        self.rough, self.structured = dict[int, Array](), set[int]()
+        self.rough, self.structured, self.together = dict[int, Array](), set[int](), list[str]()
         self.told = [told for i in range(self.n_measured) for told in self._seen(i, fields[i], points)]
         self.told += [
             f"{alike} at every point: no data tell which acts. Leave one out (python -m ardea.explain ambiguity)."
@@ -157,8 +156,8 @@ class Fields:
         radii = spectral_radii(smooth[: self.n_measured], n_splines.tolist(), [one.known for one in measured])
         self.windows, self.thinned, self.factors = place_windows(fields[0].shape, steps, radii)
         self.errors = [splines.thinned(self.factors) for splines in self.splines]
-        if any(one.known is not None for one in found):
-            self._leave_out([one.known for one in found if one.known is not None])
+        if gaps := [one.known for one in found if one.known is not None]:
+            self.windows, self.thinned = without_gaps(self.windows, self.thinned, gaps)
         self.told += self._rounded(smooth)
         self.left = self.noise / np.sqrt([one.density for one in found])
 
@@ -205,17 +204,6 @@ class Fields:
     def _only_rounded(self, field: int) -> bool:
         """Whether the noise of a field is what rounding leaves."""
         return bool(self.noise[field] <= ONLY_ROUNDED * self.units[field] / 12**0.5)
-
-    def _leave_out(self, known: Sequence[NDArray[np.bool_]]) -> None:
-        """Leave out test functions that weigh places where a field is not known."""
-        kept, n = self.windows.within(np.all(known, axis=0)), self.windows.n_functions
-        if len(kept) < FEWEST_FUNCTIONS:
-            raise ValueError(
-                f"The fields have so many gaps that {counted(len(kept), 'test function')} of {n} can be "
-                f"used, and at least {FEWEST_FUNCTIONS} are needed: cut the domain to a part with fewer gaps."
-            )
-        if len(kept) < n:
-            self.windows, self.thinned = replace(self.windows, kept=kept), replace(self.thinned, kept=kept)
 
     def smoothed(self) -> Array:
         """Return û of all fields at the samples, shape (n_x, …, n_t, fields)."""
@@ -292,7 +280,18 @@ def read_fields(
         data.append(Fields(one, space, when, names, axes, known))
     if len({one.n_measured for one in data}) > 1:
         raise ValueError("All runs must have the same fields, in the same order.")
+    data[0].together = _given_twice(runs, len(space)) if len(data) > 1 else []
     return data, clock
+
+
+@explained("ambiguity")
+def _given_twice(runs: Sequence[Any], n_axes: int) -> Iterator[str]:
+    """Yield what is to be warned of runs that have times of each other."""
+    times: list[Array]
+    times = [np.moveaxis(np.ma.filled(np.ma.asarray(one, dtype=float), np.nan), n_axes, 0) for one in runs]
+    rows = [np.nan_to_num(one.reshape(len(one), -1)) for one in times]
+    steps = [steps_of(np.hstack([one[:-1], one[1:]]), np.any(one[:-1] != one[1:], axis=1)) for one in rows]
+    yield from given_twice(steps, [len(one) for one in rows], "run", "runs", "times")
 
 
 def xarray_fields(data: Any, time: str | None = None) -> list[Any]:
@@ -457,7 +456,8 @@ def mistakes_in(values: Array, unit: float = 0.0) -> NDArray[np.intp]:
     [[30, 20]]
     """
     bends = [np.diff(values, 2, axis=axis) for axis in range(values.ndim)]
-    noise = min(float(np.nanmedian(np.abs(bend))) / MEDIAN_OF_BENDS for bend in bends)
+    seen = [np.abs(bend[np.isfinite(bend)]) for bend in bends]  # none where no three samples stand in a row
+    noise = min((float(np.median(one)) / MEDIAN_OF_BENDS for one in seen if one.size), default=np.inf)
     size, width = float(np.nanstd(values)), 2 * NEAR + 1
     least = max(BEYOND * noise, LEAST_BEYOND * size, UNITS_BEYOND * unit)
     around = sliding_window_view(np.pad(values, NEAR, constant_values=np.nan), (width,) * values.ndim)
@@ -481,14 +481,14 @@ def mistakes_in(values: Array, unit: float = 0.0) -> NDArray[np.intp]:
 def may_jump(values: Array) -> bool:
     """Return whether some sample is far from a curve through three neighbours on both sides along an axis of space."""
     along = [axis for axis in range(values.ndim - 1) if values.shape[axis] > 6]
-    sizes = [[float(np.nanmax(np.abs(np.diff(values, n, axis=axis)))) for n in (1, 6)] for axis in along]
+    steps = [[np.abs(np.diff(values, n, axis=axis)) for n in (1, 6)] for axis in along]
+    sizes = [[float(np.max(one, initial=0.0, where=np.isfinite(one))) for one in both] for both in steps]
     return any(sixth / 20 > LEAST_JUMP * first for first, sixth in sizes)
 
 
 def kurtosis(values: Array) -> float:
     """Return E r⁴/(E r²)², 3 for normal variables."""
-    square = values**2
-    return float(np.mean(square**2) / np.mean(square) ** 2)
+    return float(np.mean(values**4) / np.mean(values**2) ** 2)
 
 
 def evened(left: Array, smooth: Array) -> Array:

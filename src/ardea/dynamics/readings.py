@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import combinations
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 
 from ardea.core.lazy import cached_property, explained
 from ardea.core.problem import Array, Index
@@ -33,6 +35,8 @@ MANY_UNITS, FEWEST_HELD, TIMES_CHANCE, MOST_USUAL = 5.0, 4, 3.0, 0.2
 # Series are the same where so many rows with the next, that move, and this share of the shorter one are in both, one
 # after another (conventions).
 FEWEST_SHARED, SHARE_SHARED = 6, 0.5
+# Derived: of 2⁶⁴ different steps, the square root of all digests of so many bytes, two are taken for one by chance.
+DIGEST = 16
 # Rows were written twice where at least so many repeat the one before, and this share of the other readings comes once
 # (conventions).
 FEWEST_TWICE, FINE = 2, 0.9
@@ -150,7 +154,7 @@ def said_of_spoiled(series: Sequence[Series], names: Sequence[str]) -> Iterator[
 def said_of_states(series: Sequence[Series], names: Sequence[str]) -> Iterator[str]:
     """Yield what is to be warned of readings that are held, rounded coarsely, cut off, stuck, or come twice."""
     states = Readings.of(series, names)[: series[0].x.shape[1]]
-    yield from _given_twice(series)
+    yield from given_twice([_steps(one) for one in series], [len(one.x) for one in series], "series", "series", "rows")
     yield from _many(series)
     yield from _sums(series, names)
     yield from list(_repeated(series)) or _filled_in(states)
@@ -189,25 +193,38 @@ def _many(series: Sequence[Series]) -> Iterator[str]:
         )
 
 
-def _given_twice(series: Sequence[Series]) -> Iterator[str]:
-    """Yield what is to be warned of series that repeat each other: rows that are in both, with the same row next."""
+def steps_of(steps: Array, moving: NDArray[np.bool_]) -> dict[int, bytes]:
+    """Return what rows of steps hold, as digests, for those that move and hold no NaN."""
+    known = np.flatnonzero(moving & np.all(np.isfinite(steps), axis=1))
+    return {row: blake2b(steps[row].tobytes(), digest_size=DIGEST).digest() for row in known.tolist()}
+
+
+def _steps(one: Series) -> dict[int, bytes]:
+    steps = np.hstack([one.x[:-1], one.x[1:], one.inputs[:-1]])
+    return steps_of(steps, np.any(one.x[:-1] != one.x[1:], axis=1))
+
+
+def given_twice(
+    steps: Sequence[dict[int, bytes]], lengths: Sequence[int], one: str, many: str, rows: str
+) -> Iterator[str]:
+    """Yield what is to be warned of series that repeat each other: rows that are in both, with the same row next.
+
+    Given are the steps from row to row and the numbers of rows of all, and what one of them, many, and rows are called.
+    """
     out, owner = [], dict[bytes, tuple[int, int]]()
-    for number, one in enumerate(series):
-        steps = np.ascontiguousarray(np.hstack([one.x[:-1], one.x[1:], one.inputs[:-1]]))
-        moving = np.flatnonzero(np.all(np.isfinite(steps), axis=1) & np.any(one.x[:-1] != one.x[1:], axis=1))
-        keys = {row: steps[row].tobytes() for row in moving.tolist()}
+    for number, keys in enumerate(steps):
         earlier = [(owner[key][0], row - owner[key][1]) for row, key in keys.items() if key in owner]
         if earlier:
             (first, _), shared = Counter(earlier).most_common(1)[0]
-            if shared >= max(FEWEST_SHARED, SHARE_SHARED * (min(len(one.x), len(series[first].x)) - 1)):
+            if shared >= max(FEWEST_SHARED, SHARE_SHARED * (min(lengths[number], lengths[first]) - 1)):
                 out.append((first, number, shared + 1))
         owner |= {key: (number, row) for row, key in keys.items() if key not in owner}
-    for first, second, rows in out[:1]:
-        more = f" (and {counted(len(out) - 1, 'more series')} of others)" if len(out) > 1 else ""
+    for first, second, shared in out[:1]:
+        more = f" (and {counted(len(out) - 1, f'more {one}', f'more {many}')} of others)" if len(out) > 1 else ""
         yield (
-            f"Series {second + 1} has {rows} rows of series {first + 1} again{more}: rows that are given twice count "
-            "twice, which makes intervals too narrow and may add terms. Give every run once, in parts that do not "
-            "overlap"
+            f"{one.capitalize()} {second + 1} has {shared} {rows} of {one} {first + 1} again{more}: {rows} that are "
+            "given twice count twice, which makes intervals too narrow and may add terms. Give every run once, in "
+            "parts that do not overlap"
         )
 
 

@@ -23,8 +23,8 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import Parallel, delayed
 
-from ardea.core.problem import Array, Problem, misfit, penalty, posed
-from ardea.core.subsets import Model, Propose, Support, model, neighbours, select, small_models
+from ardea.core.problem import Array, Index, Problem, misfit, penalty, posed
+from ardea.core.subsets import Model, Propose, Support, model, neighbours, select, small_models, small_supports
 from ardea.equation import CLOSE, N_RIVALS, Equation, KeptTerms
 from ardea.methods.task import wide_supports
 from ardea.names import Left, Rival, Vocabulary
@@ -36,31 +36,25 @@ from ardea.names import Left, Rival, Vocabulary
 # (measured: 100 right equations of the fields of `systems` took 39 at most).
 LARGEST_START, MOST_FITS = 8, 150
 # The surroundings of so many are, even where nothing near the best is better. Measured on all systems at 5 % noise, two
-# draws each: with 1, one more support is lost.
-LEAST_EXPANDED = 3
-# Passes of a first look. Measured: with one less, and with one and two more, one support of 54 is lost.
-QUICK_PASSES = 3
+# draws each: with 1, one more support is lost. A first look takes so many passes. Measured: with one less, and with one
+# and two more, one support of 54 is lost.
+LEAST_EXPANDED, QUICK_PASSES = 3, 3
 # Supports whose criterion at another's whitening exceeds that other's by more than this (odds of 400 to 1) are not
 # tried themselves, and at most so many are. Measured: 6 and 24, and 3 and 12 of them, lead to the same 54 supports.
 MARGIN, NEIGHBOURS = 12.0, 6
 # The whitening of a model with a false term favours that term: removals are tried unless they raise RSS more than this.
-# Measured: 1.25 and 5 lead to the same 54 supports.
-LARGEST_LOSS = 2.5
-# A convention: two models of a field cannot be told apart when their N ln RSS differ by less than so many standard
-# deviations of the difference, or by less than `CLOSE`.
-EQUALLY_GOOD = 1.5
-# Convention: models that are named as equally good have so many terms more at most. Where a field only moves, one more:
-# the front of u_t = u_xx + u - u^2 obeys u_t = -c u_x.
-MORE_TERMS = 1
-# Convention: how many models without a certain term of the best one are fitted, to see whether they are as good.
-TRIED_WITHOUT = 2
-# Convention: so many supports, the closest, are left open to a search on the likelihood of the trajectory.
-RUNNERS_UP = 4
-# Convention: how many of the best small models, and of those with several terms more, are tried.
-SMALL_TRIED = 3
-# The best models at the whitening of much noise that are looked at. Measured: in 17 draws of Cahn–Hilliard with 10 %
-# noise the truth was the first to third.
-LOUDEST = 3
+LARGEST_LOSS = 2.5  # measured: 1.25 and 5 lead to the same 54 supports
+# Conventions: two models of a field cannot be told apart when their N ln RSS differ by less than so many standard
+# deviations of the difference, or by less than `CLOSE`; models named as equally good have so many terms more at most
+# (where a field only moves, one more: the front of u_t = u_xx + u - u^2 obeys u_t = -c u_x); so many without a certain
+# term of the best one are fitted, to see whether they are as good; so many supports, the closest, are left open to a
+# search on the likelihood of the trajectory; so many of the best small models, and of those with several terms more,
+# are tried.
+EQUALLY_GOOD, MORE_TERMS, TRIED_WITHOUT, RUNNERS_UP, SMALL_TRIED = 1.5, 1, 2, 4, 3
+# The best models at the whitening of much noise that are looked at, and of small ones there those of every size.
+# Measured: in 17 draws of Cahn–Hilliard with 10 % noise the truth was the first to third. With 13 and 26 rows for 30
+# candidates it, a pair, was the best pair in 37 of 40, and not among the best of all sizes.
+LOUDEST, OF_EVERY_SIZE = 3, 1
 # Where another search follows, of how many sizes the best model is looked at.
 FEW_SIZES = 4
 # A convention, measured on public systems whose terms are not among the candidates: 26 of 26 leave more than this times
@@ -83,6 +77,7 @@ class RowsFit:
     settled: bool = False  # whether another pass would hardly change it
     score: float = np.inf  # by which supports are compared
     shares: Array | float = 0.0  # of the rows, r²/RSS, as they count in ln RSS
+    gain: float = np.inf  # by how much N ln RSS is less than without terms, where rows are whitened alike
 
 
 class EquationRows(ABC):
@@ -96,14 +91,13 @@ class EquationRows(ABC):
     excitation: float = np.inf
     structure: float = 0.0  # the share of a field that this is where it is structure, or rounding that goes on
     told: tuple[str, ...] = ()  # what is to be said of the candidates
-    ladders: Sequence[Support] = ()  # candidates that are all powers of one thing, times the same
+    ladders: Sequence[Support] = ()  # candidates that are all, or the highest, powers of one thing, times the same
     # With far too much noise the passes never settle: a bound on work. Measured: 6 and 24 lead to the
     # same 54 supports.
     MOST_PASSES: ClassVar[int] = 12
     # Where N ln RSS falls by more than this in a pass, another follows, however many were asked for.
     STILL_FALLING: ClassVar[float] = np.inf
-    # Whether models are listed between which the data do not decide.
-    LISTS_EQUIVALENTS: ClassVar[bool] = False
+    LISTS_EQUIVALENTS: ClassVar[bool] = False  # whether models are listed between which the data do not decide
     # Whether `noise_unit` is the noise of the samples, with which what an equation leaves can be compared.
     KNOWS_NOISE: ClassVar[bool] = False
 
@@ -131,6 +125,10 @@ class EquationRows(ABC):
     def stands(self, fit: RowsFit) -> bool:
         """Whether the score of a fit whose passes have ended can be believed."""
         return True
+
+    def explained(self, support: Sequence[int], coefficients: Array) -> float:
+        """Return R² of the two sides of the rows, less than zero where it is worse than none."""
+        return 1.0
 
     def fits(self, fit: RowsFit) -> bool:
         """Whether a fit leaves no more than the noise of the samples allows, where that is known."""
@@ -265,10 +263,14 @@ class Tournament:
         if not self.thorough:  # the best of the sizes that look best
             sizes = {len(one.support): one for one in reversed(found)}
             found = sorted(sizes.values(), key=attrgetter("criterion"))[:FEW_SIZES]
-        louder = [one for fit in self.rows.loud() for one in self._models_at(fit)[1][:LOUDEST]]
-        for one in (*found, *_small(problem, ()), *louder):
-            if len(one.support) <= LARGEST_START:
-                self.looked_at(one.support)
+        starts = [one.support for one in (*found, *_small(problem, ()))]
+        for fit in self.rows.loud():
+            problem, models = self._models_at(fit)
+            small = small_supports(problem, *_blocks(problem, ()), OF_EVERY_SIZE)
+            starts += [*(one.support for one in models[:LOUDEST]), *(support for _, support in small)]
+        for support in starts:
+            if len(support) <= LARGEST_START:
+                self.looked_at(support)
 
     def _models_at(self, fit: RowsFit) -> tuple[Problem, list[Model]]:
         """Return the problem whitened at a fit, and the models on its backward paths, best first."""
@@ -306,9 +308,13 @@ class Tournament:
 
 def _small(problem: Problem, kept: Support) -> list[Model]:
     """Return the best models that have few terms besides some that are kept."""
+    return small_models(problem, *_blocks(problem, kept), SMALL_TRIED)
+
+
+def _blocks(problem: Problem, kept: Support) -> tuple[Index, Index]:
+    """Return the columns that may be added to some that are kept, and these."""
     others = np.array(kept, dtype=np.intp)
-    block = np.setdiff1d(np.flatnonzero(problem.square_norms), others)
-    return small_models(problem, block, others, SMALL_TRIED) if block.size else []
+    return np.setdiff1d(np.flatnonzero(problem.square_norms), others), others
 
 
 # 3) All equations
@@ -489,9 +495,6 @@ def found_rows(
 def _of_rows(result: SearchResult, left: Left, vocabulary: Vocabulary) -> Equation:
     support, (problem, unit) = np.array(result.support, dtype=np.intp), whitened(result.rows, result.fit)
     kept = KeptTerms.of_rows(support, problem.restrict(support), unit[support], result.rows.noise_unit, support.size)
-
-    def named(terms: Support) -> tuple[str, ...]:
-        return tuple(vocabulary.names[j] for j in terms)
-
-    rivals = tuple(Rival(named(terms), excess) for terms, excess in result.rivals)
-    return Equation(left, vocabulary, kept, rivals, tuple(named(terms) for terms in result.equivalents))
+    names = vocabulary.names
+    rivals = tuple(Rival(tuple(names[j] for j in terms), excess) for terms, excess in result.rivals)
+    return Equation(left, vocabulary, kept, rivals, tuple(tuple(names[j] for j in one) for one in result.equivalents))

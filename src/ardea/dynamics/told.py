@@ -10,21 +10,27 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import compress, product
-from typing import Any
+from math import prod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ardea.core.lazy import explained
+from ardea.core.problem import LARGEST_SHARE as MOST_TERMS
 from ardea.core.problem import Array
 from ardea.core.subsets import Model, Support, backward_path, given, model
 from ardea.dynamics.collocation import Fit, Nodes, Point
 from ardea.dynamics.libraries import Listed
 from ardea.dynamics.pursuit import MOST_ALONE, SLIGHT_GAIN, Pursuit
 from ardea.dynamics.search import LARGEST_MISFIT, SearchResult
-from ardea.dynamics.terms import OwnFunction, Term
+from ardea.dynamics.terms import Jet, OwnFunction, Term
 from ardea.dynamics.trajectory import Likelihood
+from ardea.dynamics.windows import FEW_FUNCTIONS
 from ardea.equation import CLOSE, WEAK, Equation
-from ardea.names import in_a_row, listed, printable
+from ardea.names import counted, in_a_row, listed, printable
+
+if TYPE_CHECKING:
+    from ardea.dynamics.fields import Fields
 
 # A system is at rest from where its states stay within so many deviations of noise of where they end (a convention).
 AT_REST = 1.0
@@ -34,9 +40,10 @@ SHOWN_RIVALS = 3
 BEATEN = SLIGHT_GAIN + 0.1
 # A convention: a state that varies less than this many times its noise says nothing of its equation.
 LEAST_EXCITATION = 2.0
-# An equation with more terms than these, and than this share of its candidates, or with all of four or more powers,
-# expands something else (conventions).
-FEWEST_DENSE, LARGEST_SHARE = 5, 0.6
+# An equation with more terms than these, and than this share of its candidates, or with all of four or more powers, or
+# of fields with so many of the highest, expands something else (conventions). The lowest may be there: 1, u, u², u³ of
+# a library that goes on to u⁴ are a law.
+FEWEST_DENSE, LARGEST_SHARE, MANY_POWERS = 5, 0.6, 4
 # Structure that a grid does not show is told from this share of a field on, where an equation leaves less: less of it
 # biased coefficients by less than a standard error (measured on ten fields of `systems` on coarser grids).
 LEAST_STRUCTURE = 1e-4
@@ -69,6 +76,18 @@ Better = tuple[float, int, str, tuple[int, ...]]
 # A state this many deviations from zero is told of (a convention; measured on two coupled bodies with a constant added:
 # at 7 to 9 none of six models is wrong, at 14 to 18 one, at 28 to 37 five).
 FAR_FROM_ZERO = 10.0
+# What is said of an equation of fields that is worse than none by its own score. Measured: none of 250 right fits to
+# `systems` at 1 to 25 % noise, on fine and coarse grids; Cahn–Hilliard, rightly found, from 30 % on.
+WORSE_THAN_NONE = (
+    "The equation of {} has a negative score on its own data (R² = {:.2f}): what its terms make of noise is larger "
+    "than what they explain. Terms may be wrong. See whether a smaller library, or data with less noise, give the same "
+    "(python -m ardea.explain misfit)."
+)
+# Conventions: how many times as large as between neighbours the step across the seam is at most where a field is
+# periodic along an axis, and at least where it is not.
+PERIODIC, NOT_PERIODIC = 2.0, 6.0
+# A convention: steps below this share of the deviation of a field are taken for this much.
+LEAST_STEP = 1e-6
 
 
 @explained("ambiguity")
@@ -166,12 +185,13 @@ def said_of_expansions(
 ) -> Iterator[str]:
     """Yield what is to be warned of: equations with most of their candidates, or with all powers up a ladder of them.
 
-    `ladders` are four or more candidates that are all powers of one thing, times the same. `known` terms do not count.
+    `ladders` are candidates that are all, or the highest, powers of one thing, times the same. `known` terms do not
+    count.
     """
     for equation in equations:
         own = set(equation.terms).difference(known.get(equation.name, ()))
         powers = [[equation.vocabulary.names[j] for j in ladder] for ladder in ladders]
-        whole = next((names for names in powers if len(names) >= FEWEST_DENSE - 1 and own.issuperset(names)), [])
+        whole = next((names for names in powers if len(names) >= MANY_POWERS and own.issuperset(names)), [])
         if whole or len(own) > max(LARGEST_SHARE * equation.n_candidates, FEWEST_DENSE):
             all_of = f", all of {listed(whole)} among them" * (0 < len(whole) < len(equation.terms))
             yield (
@@ -205,12 +225,13 @@ def no_candidate_fits(equation: Equation, ratio: float, unmeasured: str, hint: s
 
 
 def said_of_misfit(equations: Sequence[Equation], ratios: Array, results: Sequence[SearchResult]) -> list[str]:
-    """Return what is to be warned of: equations of fields that do not fit, or fit too well."""
+    """Return what is to be warned of: equations of fields that do not fit, explain less than none, or fit too well."""
     told = []
     for equation, ratio, result in zip(equations, ratios, results, strict=True):
         if ratio > LARGEST_MISFIT:
-            missed = " With much noise the search may have missed the right terms, too: try a smaller library."
-            told.append(no_candidate_fits(equation, ratio, "field", result.rows.hint or missed))
+            told.append(no_candidate_fits(equation, ratio, "field", result.rows.hint))
+        elif (said := result.rows.explained(equation.support, equation.coefficients)) < 0:
+            told.append(WORSE_THAN_NONE.format(equation.left.text, said))
         elif ratio < 1 / LARGEST_MISFIT and not 0 < result.rows.structure < LEAST_STRUCTURE:
             why = (
                 "the noise of the samples: its terms amplify noise, or the noise of neighbouring samples is not "
@@ -325,3 +346,66 @@ def far_from_zero(
                 f"{name} varies by {wide:.2g} around {at:.6g}: its powers and the constant look alike there. Subtract "
                 f"a reference value, such as {at:.3g}, from {name}, so that terms are told apart"
             )
+
+
+# Fields
+
+
+def told_of(runs: Sequence[Fields], degree: int) -> tuple[list[str], list[str]]:
+    """Return what is to be said of fields: always, and, where models tie, of powers that look alike."""
+    first = runs[0]
+    samples = [f"Run {k}: {text}" if len(runs) > 1 else text for k, one in enumerate(runs, 1) for text in one.told]
+    moving = [True] * first.n_measured
+    far = far_from_zero(first.middle, first.spread, [degree + 1], first.names, moving)
+    return [*samples, *first.together, *said_of_windows(runs)], far
+
+
+@explained("ambiguity")
+def said_of_windows(runs: Sequence[Fields]) -> Iterator[str]:
+    """Yield what is to be warned of test functions: that there are few, that gaps take some, that axes look swapped."""
+    used, every = sum(one.windows.n_functions for one in runs), sum(prod(one.windows.lattice) for one in runs)
+    if used < FEW_FUNCTIONS:
+        yield (
+            f"{room_of(runs)}: hardly any model can be told from another, and none with more than "
+            f"{counted(int(MOST_TERMS * used), 'term')} is tried. Take more points along an axis with few test "
+            "functions, or add runs (a list of fields)"
+        )
+    if used < every:
+        yield (
+            f"The fields have gaps that are too wide to be filled in: {every - used} of {every} test functions touch "
+            "them and were left out"
+        )
+    if swapped := swapped_axis(runs[0]):
+        yield (
+            "Along the last axis, which is taken for time, the fields return to their beginning, and along "
+            f"{swapped}, which has as many points, they do not: see that the last axis is time"
+        )
+
+
+def room_of(runs: Sequence[Fields]) -> str:
+    """Return how many test functions there are, and where few of them have room."""
+    first, used = runs[0], sum(one.windows.n_functions for one in runs)
+    along = [f"{n} along {axis}" for n, axis in zip(first.windows.lattice, [*first.axes, "t"], strict=True)]
+    of_each = f", in each of {len(runs)} runs" * (len(runs) > 1)
+    return (
+        f"The grid has room for {counted(used, 'test function')}, the rows of an equation ({in_a_row(along)}{of_each})"
+    )
+
+
+def swapped_axis(data: Fields) -> str:
+    """Return a space axis that looks like time, where the time axis looks like one of a periodic field; else nothing.
+
+    Compared are the steps of smooth fields of unit deviation across the seam, from the last point to the first, with
+    those between neighbours.
+    """
+    plain = (0,) * len(data.space)
+    values = np.stack([data.derivative(Jet(i, plain)) / data.spread[i] for i in range(data.n_measured)])
+    _, *space, times = values.shape
+
+    def seam(axis: int) -> float:
+        inner = float(np.sqrt(np.mean(np.diff(values, axis=axis) ** 2)))
+        return float(np.sqrt(np.mean((values.take(0, axis) - values.take(-1, axis)) ** 2))) / max(inner, LEAST_STEP)
+
+    if times not in space or seam(-1) > PERIODIC:
+        return ""
+    return next((name for i, name in enumerate(data.axes) if space[i] == times and seam(i + 1) > NOT_PERIODIC), "")

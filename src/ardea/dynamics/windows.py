@@ -47,6 +47,9 @@ SPLINES_PER_RADIUS, WIDEST_SHARE = 4.0, 1 / 6
 FEWEST_SPLINES = round(SPLINES_PER_RADIUS / WIDEST_SHARE)
 SMALLEST_STRIDE = 0.35
 FUNCTIONS = 500
+# Each is a row of an equation. Twelve rows carry the three terms that a quarter of them allows
+# (`core.problem.LARGEST_SHARE`); with fewer than twenty hardly any model can be told from another (a convention).
+FEWEST_FUNCTIONS, FEW_FUNCTIONS = 12, 20
 # Measured: with so many samples per radius, sums of smooth fields are exact to 1e-8.
 ENOUGH_SAMPLES = 10
 # Measured on waves of up to two periods per radius: sums by parts that are exact for polynomials of this degree are
