@@ -54,7 +54,7 @@ from ardea.estimators.residuals import (
     WORTH_A_WORD,
     Harm,
     basis_of,
-    copied_rows,
+    centred_groups,
     equal_pairs,
     far_rows,
     harm_between,
@@ -69,6 +69,7 @@ from ardea.estimators.sizes import GROSS_ROWS, false_terms_if_dealt, missing_pro
 from ardea.estimators.told import (
     told_of_bands,
     told_of_blocks,
+    told_of_centred,
     told_of_copies,
     told_of_dependence,
     told_of_few,
@@ -79,7 +80,7 @@ from ardea.estimators.told import (
     told_of_worst,
 )
 from ardea.estimators.unequal import UnequalErrors, banded
-from ardea.estimators.weights import centred_advice, weights_advice
+from ardea.estimators.weights import copied_rows, weights_advice
 from ardea.estimators.wild import wild_advice
 from ardea.methods.task import Limits, Wish, tasks_of
 from ardea.methods.task import sparse as sparse_ard
@@ -198,8 +199,8 @@ def rows_advice(
         slips, apart = wild_advice(given, far, kind, equation, target) if far.size else (slips, apart)
     if slips:  # alone: residuals that are odd may come from these rows
         return np.nan, slips + (_worse_than_mean(given, equation, target, kind) if kind == "unequal" else [])
-    if centred := centred_advice(given, target):
-        return np.nan, centred
+    if centred := centred_groups(given.X, given.Y[:, target], given.groups):
+        return given.total - centred, [(told_of_centred(centred, given.total), DependentRowsWarning)]
     alone = _alone(given, kind)
     if kind == "groups" and rows.weight is not given.weight:  # groups that agree
         rows = one_of_each_group(rows)
@@ -213,7 +214,7 @@ def rows_advice(
     equal = equal_pairs(y := given.Y[:, target])
     if any(piles := piled_up(equal[0])):
         told = [(told_of_piles(piles, y), PiledUpWarning), *told]
-    if (copies := copied_rows(given.X, y, equal)) is None:
+    if not equal[1] or (copies := copied_rows(given.X, y, equal)) is None:
         return number, told
     text = told_of_copies(copies, y.size, given.X.shape[1], equation.vocabulary.names)
     return np.fmin(number, given.total / copies.inflation), [(text, SuspectDataWarning), *told]

@@ -12,12 +12,6 @@ eigenvalues. In order there are two such sums: one of all pairs of rows that are
 largest of those of all pairs that are k apart, k up to a third of the rows. The signs of products of rows k apart are
 independent: its tail is normal at most, times the number of k. Neighbours within a group are compared with all orders
 of its rows, since rows of a group may be alike without being a series.
-
-*Copies.* A row that is there w times has one error, and brings v = Σ w²/Σ w over all rows. Two independent rows may be
-equal, too, where columns and y have few values. They are taken for copies if chance does not do that: if pairs of rows
-that agree in y nearly always agree in all columns; if pairs that agree in all columns nearly always agree in y,
-although y differs in other pairs, and chance would not make them agree; or if every row is there twice, or thrice, or a
-multiple of that.
 """
 
 from __future__ import annotations
@@ -29,7 +23,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import fft, linalg, sparse, special
 
-from ardea.core.compression import BLOCK_BYTES, digests, odd_numbers
 from ardea.core.problem import EPS, TINY, Array, Index
 from ardea.estimators.advice import FIRST_ROWS, MOST_NUMBERS
 
@@ -74,6 +67,8 @@ MOSTLY = 10
 # Share of the rows at one end of y from which a pile is worth a word, and the fewest values between both ends, so that
 # a scale of few steps has no piles: conventions.
 PILED_SHARE, FEWEST_BETWEEN = 0.05, 10
+# Fewest groups whose rows add up to zero, and the least share of the rows that they are: conventions.
+FEWEST_CENTRED, CENTRED_SHARE = 5, 0.05
 # Fewest groups that are looked at as a series, and the share of its variation that is between groups from which on a
 # column is one of theirs: conventions.
 FEWEST_GROUPS, MOSTLY_BETWEEN = 20, 0.5
@@ -377,89 +372,6 @@ def _kurtosis(m: int) -> tuple[float, float, float]:
     return 3 * (m - 1) / (m + 1), float(np.sqrt(variance)), degrees
 
 
-class Copies(NamedTuple):
-    """Rows that are copies of others: how many, v, and the columns in which they agree."""
-
-    number: int
-    inflation: float
-    columns: Index
-
-
-def copied_rows(X: Any, y: Array, equal: tuple[Index, float]) -> Copies | None:
-    """Return what rows are copies of others in y and in all columns, or in most; None where chance may explain them.
-
-    `equal` is what `equal_pairs` says of y.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.normal(size=(50, 3)), rng.normal(size=50)
-    >>> copied_rows(X, y, equal_pairs(y)) is None
-    True
-    >>> copied_rows(np.tile(X, (5, 1)), np.tile(y, 5), equal_pairs(np.tile(y, 5)))
-    Copies(number=200, inflation=5.0, columns=array([0, 1, 2]))
-    >>> copied_rows(X > 0, np.round(y), equal_pairs(np.round(y))) is None
-    True
-    """
-    m, d = X.shape
-    few = (m / WORTH_A_WORD - m) / 2
-    if equal[1] <= few:
-        return None
-    first, every = min(FIRST_COLUMNS, d), np.arange(d)
-    if _pairs_alike(X, y, every[:first])[1] > few and (found := _copies(X, y, equal, every, few)) is not None:
-        return found
-    shared = _shared_columns(X, y)
-    return _copies(X, y, equal, shared, few) if d > shared.size > d / 2 else None
-
-
-def _shared_columns(X: Any, y: Array) -> Index:
-    """Return the columns in which rows of equal y mostly agree, those that follow each other in the order of y."""
-    if not isinstance(X, np.ndarray):
-        return np.empty(0, dtype=np.intp)
-    order = np.argsort(y, kind="stable")
-    same = np.flatnonzero(y[order][1:] == y[order][:-1])
-    same = same[:: max(1, same.size // FIRST_ROWS)]
-    agree = (X[order[same]] == X[order[same + 1]]).mean(axis=0)
-    return np.flatnonzero(agree > 1 - 1 / MOSTLY)
-
-
-def _pairs_alike(X: Any, y: Array, columns: Index) -> tuple[Array, float, Index]:
-    """Return digests of some columns, how many pairs of rows agree in these and y, and how often every such row is."""
-    (m, d), height = X.shape, max(1, BLOCK_BYTES // (8 * columns.size))
-    factors, whole = odd_numbers(d + 1), columns.size == columns[-1] + 1
-    chosen = slice(0, columns.size) if whole else columns
-    blocks = [X[start : start + height, chosen] for start in range(0, m, height)]
-    cells = np.concatenate([digests(block, factors[: columns.size]) for block in blocks])
-    counts, alike = equal_pairs(cells + digests(y[:, None], factors[d:]))
-    return cells, alike, counts
-
-
-def _copies(X: Any, y: Array, equal: tuple[Index, float], columns: Index, few: float) -> Copies | None:
-    m, (counts_in_y, in_y) = y.size, equal
-    cells, alike, counts = _pairs_alike(X, y, columns)
-    if alike <= few:
-        return None
-    together, in_columns = equal_pairs(cells)
-    differ = 1 - (in_y - alike) / max(m * (m - 1) / 2 - in_columns, 1.0)
-    in_both = differ * alike / max(in_columns - alike, 1.0)
-    if columns.size == X.shape[1]:  # others were chosen because rows of equal y agree in them
-        in_both = max(in_both, alike / max(in_y - alike, 1.0))
-    often = in_both >= MOSTLY
-    mostly = often and _chance_of_agreeing(together, counts_in_y / m) < 2.0**-MOSTLY
-    every = counts.size >= MOSTLY and np.gcd.reduce(counts) > 1
-    return Copies(m - counts.size, 1 + 2 * alike / m, columns) if mostly or every else None
-
-
-def _chance_of_agreeing(sizes: Index, shares: Array) -> float:
-    """Return the chance that rows in groups of some sizes agree within every group, given the shares of all values.
-
-    Pairs within a group are not independent: if y is mostly zero, even a large group may agree.
-    """
-    number, often = np.unique(sizes, return_counts=True)
-    values, same = np.unique(shares, return_counts=True)
-    return float(np.exp(often @ np.log(np.maximum((values ** number[:, None]) @ same, TINY))))
-
-
 def piled_up(counts: Index) -> tuple[int, int]:
     """Return how many values are equal to the smallest, and to the largest; 0 where no more than chance would bring.
 
@@ -479,6 +391,21 @@ def piled_up(counts: Index) -> tuple[int, int]:
     enough = max(MOSTLY * between, PILED_SHARE * counts.sum())
     low, high = (int(end) if end >= enough else 0 for end in counts[[0, -1]])
     return low, high
+
+
+def centred_groups(X: Any, y: Array, groups: Index | None) -> int:
+    """Return how many groups of rows, as given or of neighbours, have had their means taken away: all sums are zero."""
+    if not isinstance(X, np.ndarray):
+        return 0
+    order = slice(None) if groups is None else np.argsort(groups, kind="stable")
+    ends = np.arange(y.size)
+    for columns in (y[order][:, None], X[order, :FIRST_COLUMNS]):
+        rounded = EPS * len(columns) * np.abs(columns).max(axis=0, initial=0.0)
+        zero = (np.abs(np.cumsum(columns, axis=0)[ends]) <= rounded).all(axis=1) & (columns[ends] != 0).any(axis=1)
+        ends = ends[zero]
+        if ends.size < max(FEWEST_CENTRED, CENTRED_SHARE * y.size):
+            return 0
+    return int(ends.size)
 
 
 def equal_pairs(values: Any) -> tuple[Index, float]:

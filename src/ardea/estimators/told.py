@@ -9,9 +9,10 @@ import numpy as np
 from ardea.core.problem import Array, Index
 from ardea.estimators.advice import is_usual
 from ardea.estimators.inputs import RowKind
-from ardea.estimators.residuals import WORTH_SIZES, Copies, Harm
+from ardea.estimators.residuals import WORTH_SIZES, Harm
 from ardea.estimators.resting import Unsupported
 from ardea.estimators.sizes import Sizes
+from ardea.estimators.weights import Copies
 from ardea.names import counted, printable
 
 # Rows named in a message, and columns: conventions.
@@ -33,6 +34,16 @@ def told_of_dependence(of: str, harm: Harm, kind: RowKind, total: float, effecti
         f"Errors of {where} are correlated ({harm.correlation:.2f}){left}, and so are the columns: {total:g} rows tell "
         f"about as much as {effective:.0f} independent ones. More false terms than asked for are kept, and intervals "
         f"are too narrow. {_independence(of, harm.lag, kind)} {like} (python -m ardea.explain dependent_rows)"
+    )
+
+
+def told_of_centred(groups: int, total: float) -> str:
+    """Return a warning about rows less the means of their groups ("within", as for fixed effects)."""
+    return (
+        f"y and the columns add up to zero in {groups} groups of rows, as if the means of groups had been taken from "
+        f"them: {total:g} rows then tell about as much as {total - groups:g}. More false terms than asked for are "
+        "kept, and intervals are too narrow. Fit the columns as they were with the labels as groups= and "
+        "rows='groups', or with an indicator of every group in always_keep (python -m ardea.explain dependent_rows)."
     )
 
 

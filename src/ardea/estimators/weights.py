@@ -1,4 +1,4 @@
-"""Rows that do not count as they should: weights that are no counts, and rows less the means of their groups.
+"""Rows that do not count as they should: those of weights that are no counts, and copies.
 
 A weight says how many equal rows a row stands for. With h_i the leverage of all w_i rows, e_i/(1 − h_i) does then not
 depend on w_i. If w_i says how precise a row is, √w_i e_i/√(1 − h_i) does not. The correlation of normal scores tells
@@ -7,53 +7,38 @@ whether the size of either does: over all ways to deal errors to rows its varian
 The weights of a survey say neither: errors do not depend on them, and they are no counts. A coefficient then has the
 variance of (Σw)²/Σw² rows (Kish), fewer than m.
 
-Rows less the means of their groups ("within", as for fixed effects) add up to zero in every group: a group of n rows
-tells about as much as n − 1.
+*Copies.* A row that is there w times has one error, and brings v = Σ w²/Σ w over all rows. Two independent rows may be
+equal, too, where columns and y have few values. They are taken for copies if chance does not do that: if pairs of rows
+that agree in y nearly always agree in all columns; if pairs that agree in all columns nearly always agree in y,
+although y differs in other pairs, and chance would not make them agree; or if every row is there twice, or thrice, or a
+multiple of that.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from scipy import special
 
+from ardea.core.compression import BLOCK_BYTES, digests, odd_numbers
 from ardea.core.problem import EPS, TINY, Array, Index
 from ardea.equation import Equation
-from ardea.estimators.advice import Advice, DependentRowsWarning, SuspectDataWarning
+from ardea.estimators.advice import FIRST_ROWS, Advice, SuspectDataWarning
 from ardea.estimators.inputs import CheckedRows, dense
-from ardea.estimators.residuals import ALARM, MOST_TAKEN, WORTH_A_WORD, basis_of
+from ardea.estimators.residuals import (
+    ALARM,
+    FIRST_COLUMNS,
+    MOST_TAKEN,
+    MOSTLY,
+    WORTH_A_WORD,
+    basis_of,
+    equal_pairs,
+)
 from ardea.estimators.sizes import normal_scores
 
 # The fewest rows whose errors are looked at: a convention.
 FEWEST_LOOKED_AT = 20
-# Conventions: fewest groups whose rows add up to zero, the least share of the rows that they are, so that it is worth a
-# word, and how many columns are looked at.
-FEWEST_CENTRED, CENTRED_SHARE, FIRST_COLUMNS = 5, 0.05, 4
-
-
-def centred_advice(rows: CheckedRows, target: int) -> list[Advice]:
-    """Return what to tell of rows less the means of their groups: of the groups given, or of neighbouring rows."""
-    X, y = rows.X, rows.Y[:, target]
-    if not isinstance(X, np.ndarray) or y.size < FEWEST_LOOKED_AT:
-        return []
-    order = slice(None) if rows.groups is None else np.argsort(rows.groups, kind="stable")
-    number = _groups_of_zero(y[order][:, None], np.arange(y.size))
-    number = _groups_of_zero(X[order, :FIRST_COLUMNS], number)
-    if number.size < max(FEWEST_CENTRED, CENTRED_SHARE * y.size):
-        return []
-    text = (
-        f"y and the columns add up to zero in {number.size} groups of rows, as if the means of groups had been taken "
-        f"from them: {y.size} rows then tell about as much as {y.size - number.size}. More false terms than asked for "
-        "are kept, and intervals are too narrow. Fit the columns as they were with the labels as groups= and "
-        "rows='groups', or with an indicator of every group in always_keep (python -m ardea.explain dependent_rows)."
-    )
-    return [(text, DependentRowsWarning)]
-
-
-def _groups_of_zero(columns: Array, ends: Index) -> Index:
-    """Return the rows among some up to which all columns add up to zero, but for rounding, and are not zero."""
-    rounded = EPS * len(columns) * np.abs(columns).max(axis=0, initial=0.0)
-    zero = (np.abs(np.cumsum(columns, axis=0)[ends]) <= rounded).all(axis=1) & (columns[ends] != 0).any(axis=1)
-    return ends[zero]
 
 
 def weights_advice(rows: CheckedRows, equation: Equation, target: int) -> list[Advice]:
@@ -110,3 +95,86 @@ def _chance(sizes: Array, weight: Array) -> float:
         return 1.0
     scores = normal_scores(sizes), normal_scores(weight)
     return float(special.ndtr(np.corrcoef(*scores)[0, 1] * np.sqrt(weight.size - 1)))
+
+
+class Copies(NamedTuple):
+    """Rows that are copies of others: how many, v, and the columns in which they agree."""
+
+    number: int
+    inflation: float
+    columns: Index
+
+
+def copied_rows(X: Any, y: Array, equal: tuple[Index, float]) -> Copies | None:
+    """Return what rows are copies of others in y and in all columns, or in most; None where chance may explain them.
+
+    `equal` is what `equal_pairs` says of y.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(50, 3)), rng.normal(size=50)
+    >>> copied_rows(X, y, equal_pairs(y)) is None
+    True
+    >>> copied_rows(np.tile(X, (5, 1)), np.tile(y, 5), equal_pairs(np.tile(y, 5)))
+    Copies(number=200, inflation=5.0, columns=array([0, 1, 2]))
+    >>> copied_rows(X > 0, np.round(y), equal_pairs(np.round(y))) is None
+    True
+    """
+    m, d = X.shape
+    few = (m / WORTH_A_WORD - m) / 2
+    if equal[1] <= few:
+        return None
+    first, every = min(FIRST_COLUMNS, d), np.arange(d)
+    if _pairs_alike(X, y, every[:first])[1] > few and (found := _copies(X, y, equal, every, few)) is not None:
+        return found
+    shared = _shared_columns(X, y)
+    return _copies(X, y, equal, shared, few) if d > shared.size > d / 2 else None
+
+
+def _shared_columns(X: Any, y: Array) -> Index:
+    """Return the columns in which rows of equal y mostly agree, those that follow each other in the order of y."""
+    if not isinstance(X, np.ndarray):
+        return np.empty(0, dtype=np.intp)
+    order = np.argsort(y, kind="stable")
+    same = np.flatnonzero(y[order][1:] == y[order][:-1])
+    same = same[:: max(1, same.size // FIRST_ROWS)]
+    agree = (X[order[same]] == X[order[same + 1]]).mean(axis=0)
+    return np.flatnonzero(agree > 1 - 1 / MOSTLY)
+
+
+def _pairs_alike(X: Any, y: Array, columns: Index) -> tuple[Array, float, Index]:
+    """Return digests of some columns, how many pairs of rows agree in these and y, and how often every such row is."""
+    (m, d), height = X.shape, max(1, BLOCK_BYTES // (8 * columns.size))
+    factors, whole = odd_numbers(d + 1), columns.size == columns[-1] + 1
+    chosen = slice(0, columns.size) if whole else columns
+    blocks = [X[start : start + height, chosen] for start in range(0, m, height)]
+    cells = np.concatenate([digests(block, factors[: columns.size]) for block in blocks])
+    counts, alike = equal_pairs(cells + digests(y[:, None], factors[d:]))
+    return cells, alike, counts
+
+
+def _copies(X: Any, y: Array, equal: tuple[Index, float], columns: Index, few: float) -> Copies | None:
+    m, (counts_in_y, in_y) = y.size, equal
+    cells, alike, counts = _pairs_alike(X, y, columns)
+    if alike <= few:
+        return None
+    together, in_columns = equal_pairs(cells)
+    differ = 1 - (in_y - alike) / max(m * (m - 1) / 2 - in_columns, 1.0)
+    in_both = differ * alike / max(in_columns - alike, 1.0)
+    if columns.size == X.shape[1]:  # others were chosen because rows of equal y agree in them
+        in_both = max(in_both, alike / max(in_y - alike, 1.0))
+    often = in_both >= MOSTLY
+    mostly = often and _chance_of_agreeing(together, counts_in_y / m) < 2.0**-MOSTLY
+    every = counts.size >= MOSTLY and np.gcd.reduce(counts) > 1
+    return Copies(m - counts.size, 1 + 2 * alike / m, columns) if mostly or every else None
+
+
+def _chance_of_agreeing(sizes: Index, shares: Array) -> float:
+    """Return the chance that rows in groups of some sizes agree within every group, given the shares of all values.
+
+    Pairs within a group are not independent: if y is mostly zero, even a large group may agree.
+    """
+    number, often = np.unique(sizes, return_counts=True)
+    values, same = np.unique(shares, return_counts=True)
+    return float(np.exp(often @ np.log(np.maximum((values ** number[:, None]) @ same, TINY))))
