@@ -216,9 +216,9 @@ class SparseARD(BaseARD):
     3) Backward elimination removes the weakest terms, at the strength that keeps `false_terms` irrelevant columns on
        average. ARD is fitted to what is left, and the two are repeated until no column is removed.
 
-    Unless there are more columns than rows, steps 2 and 3 are also run from plain ARD, and that result is taken where
-    its evidence is clearly better. The method is not in the paper: with ``start="paper"`` it runs these steps without
-    second tries.
+    Steps 2 and 3 are also run from plain ARD or, with more columns than rows, from ARDvi begun with little noise, and
+    that result is taken where its evidence is clearly better. The method is not in the paper: with ``start="paper"`` it
+    runs these steps without second tries.
 
     Parameters
     ----------
