@@ -270,7 +270,7 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
         self, rows: CheckedRows, problems: Sequence[Problem], coordinates: Coordinates, fits: Sequence[Fit]
     ) -> None:
         """Take the fits to some rows for this model's own: warnings, then attributes."""
-        self.warnings_, traces, effective = [], [], []
+        self.warnings_, traces, effective = [*rows.given.told], [], []
         equations = self._equations(problems, coordinates, fits)
         spoiled = readings_advice(rows.given, equations[0].vocabulary.names, [one.name for one in equations])
         self._say(spoiled)  # alone: residuals that are odd may come from it

@@ -75,6 +75,7 @@ class CheckedRows:
     single: bool = False  # whether X came in single precision
     groups: NDArray[np.intp] | None = None  # the group of every row, numbered from 0, where they were told
     whitened: Whitened | None = None  # what was done to rows that depend on each other
+    told: tuple[str, ...] = ()  # what the user was warned of before the fit
 
     @classmethod
     def of_compressed(cls, rows: CompressedRows) -> CheckedRows:
@@ -191,10 +192,13 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any = N
             raise ValueError("Compressed rows hold y and the weights already: pass None for both.")
         meet_columns(model, X.shape[1], X.names, first=first)
         return CheckedRows.of_compressed(X)
+    told: list[tuple[str, type[Warning]]] = []
     if hasattr(X, "index") and (advice := in_another_order(X, y=y, sample_weight=sample_weight, groups=groups)):
-        warn_caller(advice, SuspectDataWarning)
+        told.append((advice, SuspectDataWarning))
     if getattr(model, "rows", None) == "series" and (advice := not_in_order(X, groups)):
-        warn_caller(advice, DependentRowsWarning)
+        told.append((advice, DependentRowsWarning))
+    for text, category in told:
+        warn_caller(text, category)
     if sparse.issparse(y):
         raise ValueError("y is a sparse matrix: pass an array, y.toarray().ravel() for one target.")
     X, y, ranges = _checked_arrays(model, X, y, first=first)
@@ -206,6 +210,7 @@ def checked_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any = N
     y = numbers
     names = getattr(model, "feature_names_in_", None)
     rows = CheckedRows(X, y.reshape(y.shape[0], -1), None, ranges, y.ndim == 1, names=names, single=is_single(X))
+    rows = replace(rows, told=tuple(text for text, _ in told)) if told else rows
     if groups is not None:
         rows = replace(rows, groups=_checked_groups(groups, y.shape[0]))
     return rows if sample_weight is None else _weighted(rows, sample_weight)

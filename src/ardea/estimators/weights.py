@@ -39,6 +39,9 @@ from ardea.estimators.sizes import normal_scores
 
 # The fewest rows whose errors are looked at: a convention.
 FEWEST_LOOKED_AT = 20
+# Conventions: of how many rows that come most often agreement says nothing, such as those of customers who bought
+# nothing; and the share of the columns in which copies agree at least.
+CROWDS, LEAST_SHARED = 3, 0.25
 
 
 def weights_advice(rows: CheckedRows, equation: Equation, target: int) -> list[Advice]:
@@ -126,10 +129,10 @@ def copied_rows(X: Any, y: Array, equal: tuple[Index, float]) -> Copies | None:
     if equal[1] <= few:
         return None
     first, every = min(FIRST_COLUMNS, d), np.arange(d)
-    if _pairs_alike(X, y, every[:first])[1] > few and (found := _copies(X, y, equal, every, few)) is not None:
+    if equal_pairs(_keys(X, y, every[:first])[1])[1] > few and (found := _copies(X, y, equal, every, few)) is not None:
         return found
     shared = _shared_columns(X, y)
-    return _copies(X, y, equal, shared, few) if d > shared.size > d / 2 else None
+    return _copies(X, y, equal, shared, few) if d > shared.size > LEAST_SHARED * d else None
 
 
 def _shared_columns(X: Any, y: Array) -> Index:
@@ -143,21 +146,22 @@ def _shared_columns(X: Any, y: Array) -> Index:
     return np.flatnonzero(agree > 1 - 1 / MOSTLY)
 
 
-def _pairs_alike(X: Any, y: Array, columns: Index) -> tuple[Array, float, Index]:
-    """Return digests of some columns, how many pairs of rows agree in these and y, and how often every such row is."""
+def _keys(X: Any, y: Array, columns: Index) -> tuple[Array, Array]:
+    """Return digests of the rows of some columns, and of these with y."""
     (m, d), height = X.shape, max(1, BLOCK_BYTES // (8 * columns.size))
     factors, whole = odd_numbers(d + 1), columns.size == columns[-1] + 1
     chosen = slice(0, columns.size) if whole else columns
     blocks = [X[start : start + height, chosen] for start in range(0, m, height)]
     cells = np.concatenate([digests(block, factors[: columns.size]) for block in blocks])
-    counts, alike = equal_pairs(cells + digests(y[:, None], factors[d:]))
-    return cells, alike, counts
+    return cells, cells + digests(y[:, None], factors[d:])
 
 
 def _copies(X: Any, y: Array, equal: tuple[Index, float], columns: Index, few: float) -> Copies | None:
     m, (counts_in_y, in_y) = y.size, equal
-    cells, alike, counts = _pairs_alike(X, y, columns)
-    if alike <= few:
+    cells, keys = _keys(X, y, columns)
+    counts, alike = equal_pairs(keys)
+    apart = np.sort(counts)[:-CROWDS] if counts.size > CROWDS and np.sort(counts)[-1] >= MOSTLY else counts
+    if alike <= few or apart @ (apart - 1.0) <= (1 / WORTH_A_WORD - 1) * apart.sum():
         return None
     together, in_columns = equal_pairs(cells)
     differ = 1 - (in_y - alike) / max(m * (m - 1) / 2 - in_columns, 1.0)
