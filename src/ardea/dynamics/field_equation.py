@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from functools import partial
+from itertools import combinations
 from math import prod
 from typing import ClassVar, NamedTuple
 
@@ -307,7 +308,12 @@ class FieldEquation(EquationRows):
         self._terms = library.terms(runs[0].n_fields, len(runs[0].space), runs[0].n_known)
         left_out, self.told = self._left_out(runs[0])
         kept = [None if i in left_out else term for i, term in enumerate(self._terms)]
-        self.ladders = [part for one in ladders(kept) for part in (one, one[-MANY_POWERS:])]
+        # All powers of one thing, or so many of them with the highest.
+        some = [(*others, one[-1]) for one in ladders(kept) for others in combinations(one[:-1], MANY_POWERS - 1)]
+        self.ladders = [*ladders(kept), *some]
+        own = [(i, _pure(term)) for i, term in enumerate(kept) if term is not None]
+        # Of a field of hardly more than one shape u says as much as u_xx, where no noise but that of u_t counts.
+        self.simplest = [(i,) for i, jet in own if jet is not None and jet.field == field]
         self.runs = [FieldRun(data, kept, field, order) for data in runs]
         self.field, self.order = field, order
         self.n_terms, self.n_rows = len(self._terms), sum(run.n_rows for run in self.runs)

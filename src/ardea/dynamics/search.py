@@ -91,10 +91,10 @@ class EquationRows(ABC):
     excitation: float = np.inf
     structure: float = 0.0  # the share of a field that this is where it is structure, or rounding that goes on
     told: tuple[str, ...] = ()  # what is to be said of the candidates
+    simplest: Sequence[Support] = ()  # supports that are always tried
     ladders: Sequence[Support] = ()  # candidates that are all, or the highest, powers of one thing, times the same
-    # With far too much noise the passes never settle: a bound on work. Measured: 6 and 24 lead to the
-    # same 54 supports.
-    MOST_PASSES: ClassVar[int] = 12
+    # With far too much noise the passes never settle: a bound on work.
+    MOST_PASSES: ClassVar[int] = 12  # measured: 6 and 24 lead to the same 54 supports
     # Where N ln RSS falls by more than this in a pass, another follows, however many were asked for.
     STILL_FALLING: ClassVar[float] = np.inf
     LISTS_EQUIVALENTS: ClassVar[bool] = False  # whether models are listed between which the data do not decide
@@ -263,7 +263,7 @@ class Tournament:
         if not self.thorough:  # the best of the sizes that look best
             sizes = {len(one.support): one for one in reversed(found)}
             found = sorted(sizes.values(), key=attrgetter("criterion"))[:FEW_SIZES]
-        starts = [one.support for one in (*found, *_small(problem, ()))]
+        starts = [*self.rows.simplest, *(one.support for one in (*found, *_small(problem, ())))]
         for fit in self.rows.loud():
             problem, models = self._models_at(fit)
             small = small_supports(problem, *_blocks(problem, ()), OF_EVERY_SIZE)
