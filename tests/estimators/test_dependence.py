@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 import ardea
 from ardea import ARD, ARDSearch, ARDvi, Operator, SparseARD
-from ardea.estimators.advice import DependentRowsWarning, FewRowsWarning
+from ardea.estimators.advice import DependentRowsWarning, FewRowsWarning, SuspectDataWarning
 from ardea.estimators.errors import GroupErrors, SeriesErrors
 from ardea.estimators.residuals import harm_by_groups, harm_in_order
 
@@ -530,3 +530,27 @@ def test_blocks_left_out_of_a_search_are_whole_groups():
     search = ARDSearch(SparseARD(rows="groups"), criterion="cv", cv=4).fit(X, y, groups=codes)
     expected = ARDSearch(SparseARD(rows="groups"), criterion="cv", cv=GroupKFold(4)).fit(X, y, groups=codes)
     np.testing.assert_array_equal(search.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"])
+
+
+@pytest.mark.filterwarnings("ignore:.*columns are constant within groups")
+@pytest.mark.parametrize(("groups", "size"), [(50, 4), (12, 20), (5, 40)])
+def test_beside_an_indicator_of_every_group_nothing_is_shared(groups, size):
+    """The restricted likelihood is the same for all correlations: independent rows, as least squares takes them."""
+    rng = np.random.default_rng(groups)
+    codes = np.repeat(np.arange(groups), size)
+    X = np.column_stack([np.eye(groups)[codes][:, 1:], rng.normal(size=(groups * size, 5))])
+    y = X @ rng.normal(size=X.shape[1]) + 3 * X[:, -1] + rng.normal(size=groups * size)
+    kept = list(range(X.shape[1]))
+    model = SparseARD(rows="groups", always_keep=kept).fit(X, y, groups=codes)
+    alone = SparseARD(always_keep=kept).fit(X, y)
+    assert model.noise_variance_ == pytest.approx(alone.noise_variance_, rel=1e-9)
+    np.testing.assert_allclose(model.coef_std_, alone.coef_std_, rtol=1e-9)
+
+
+def test_what_is_told_of_labels_stays_with_the_model():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(M, D))).add_prefix("c")
+    y = X["c0"] + rng.normal(size=M)
+    with pytest.warns(SuspectDataWarning, match="in another order"):
+        model = SparseARD().fit(X, y[::-1].set_axis(y.index[::-1]).sample(frac=1, random_state=0))
+    assert any("in another order" in text for text in model.warnings_)

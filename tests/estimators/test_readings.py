@@ -131,6 +131,14 @@ def test_copies_are_told_with_their_number(kind, digits):
     assert any("exact copies" in text for text in model.warnings_)
 
 
+def test_a_crowd_of_customers_who_bought_nothing_are_no_copies():
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        buys = rng.random(300) < 0.6
+        X = rng.exponential(size=(300, 6)) * buys[:, None]
+        assert not [one for one in told(X, X[:, 0] + rng.exponential(size=300) * buys) if "copies" in one]
+
+
 @pytest.mark.parametrize("order", ["stacked", "joined", "mixed"])
 def test_copies_in_all_columns_but_one_are_told_with_its_name(order):
     """As after a join with several rows for one, or a table written twice beside its numbers."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ardea import SparseARD
-from ardea.estimators.advice import SuspectDataWarning
+from ardea.estimators.advice import SuspectDataWarning, UnequalErrorsWarning
 
 
 def said(X, y, weight):
@@ -67,3 +67,19 @@ def test_weights_of_rows_without_errors_or_of_huge_ones_are_no_trouble():
     assert len(said(X, 1e140 * y, weight)) == 1
     assert not said(X, np.full(300, 2.0), weight)
     assert not said(X, X[:, 0], weight)
+
+
+def test_weights_that_say_how_precise_rows_are_explain_unequal_errors():
+    """Standard deviations that vary by e: told without weights, and not with those of precision."""
+    told = {"none": 0, "precise": 0}
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, size = rng.normal(size=(200, 12)), np.exp(rng.normal(size=200))
+        y, weight = X[:, 0] + X[:, 1] + size * rng.normal(size=200), size**-2.0
+        for name, own in (("none", None), ("precise", weight / weight.mean())):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                SparseARD().fit(X, y, sample_weight=own)
+            told[name] += any(one.category is UnequalErrorsWarning for one in caught)
+    assert told["none"] >= 6
+    assert told["precise"] == 0

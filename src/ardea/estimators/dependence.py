@@ -280,11 +280,13 @@ def _sizes_advice(rows: CheckedRows, kind: RowKind, sample: Sample, equation: Eq
     """Return what to tell of errors of unequal size."""
     once = sample.distinct
     looked_at = sample.columns, sample.errors, sample.fitted, sample.predicted
-    columns, errors, fitted, predicted = (
-        looked_at if once.size == sample.errors.size else (one[once] for one in looked_at)
-    )
+    columns, errors, fitted, predicted = (one[once] for one in looked_at)
     rate = rate_for(DEFAULT_FALSE_TERMS, rows.n_columns)
     sizes = unequal_sizes(columns, errors, fitted, rate, sample.kept, predicted if sample.kept.size else None)
+    if sizes.harmful and rows.given.weight is not None:  # which may say how precise a row is
+        root = np.sqrt(rows.given.weight[sample.numbers[once]])
+        as_precise = unequal_sizes(columns * root[:, None], errors * root, fitted, rate, sample.kept, None)
+        sizes = sizes if as_precise.harmful else as_precise
     if sizes.gross.size and 2 * np.unique(rows.Y[:, target], return_counts=True)[1].max() > len(rows.Y):
         # Most of y is one value, as of rare counts: rows with another are no slips.
         sizes = sizes._replace(gross=sizes.gross[:0])
