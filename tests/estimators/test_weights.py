@@ -83,3 +83,13 @@ def test_weights_that_say_how_precise_rows_are_explain_unequal_errors():
             told[name] += any(one.category is UnequalErrorsWarning for one in caught)
     assert told["none"] >= 6
     assert told["precise"] == 0
+
+
+def test_counts_of_a_table_of_frequencies_are_counts():
+    """Common values of y have small errors and large counts; the fit is that of the rows as they were counted."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        answers = rng.integers(0, 3, size=(800, 4))
+        y = np.clip(np.round(answers[:, 0] + 0.8 * rng.normal(size=800)), 0, 4)
+        rows, number = np.unique(np.column_stack([answers, y]), axis=0, return_counts=True)
+        assert not said(rows[:, :-1], rows[:, -1], number.astype(float))

@@ -68,7 +68,9 @@ def weights_advice(rows: CheckedRows, equation: Equation, target: int) -> list[A
             return [(text, SuspectDataWarning)]
     if min(abs(total / m - 1), abs(total / kish - 1)) < EPS * m:  # scaled as they should be
         return []
-    falls = m >= FEWEST_LOOKED_AT and _chance(np.abs(errors) / left, weight) < ALARM
+    # In a table of frequencies common values of y, whose errors are small, have large counts; means hardly ever agree.
+    frequencies = whole and 2 * np.unique(rows.Y[counted, target]).size < m
+    falls = m >= FEWEST_LOOKED_AT and not frequencies and _chance(np.abs(errors) / left, weight) < ALARM
     if not (falls or (total * WORTH_A_WORD > m and not whole)):
         return []
     why = "errors are smaller where weights are larger, as those of means of several readings are: " * falls
