@@ -57,4 +57,17 @@ def test_offered_lines_are_those_of_the_file(tmp_path, capsys, case):
     out = capsys.readouterr()
     assert "30 rows" in out.out
     numbers = [line for line, _ in open_table(path, drop_lines=told).numbered_rows()]
-    assert len(numbers) == 30 and not {*told} & {*numbers}
+    assert len(numbers) == 30
+    assert not {*told} & {*numbers}
+
+
+def test_a_note_and_totals_below_a_table_are_offered_together(tmp_path, capsys):
+    path, rng = tmp_path / "table.csv", np.random.default_rng(3)
+    rows = [f"{a:.3f},{b:.3f},{a - b:.3f}" for a, b in rng.normal(size=(150, 2))]
+    path.write_text("\n".join(["a,b,y", *rows, "", "Source: own records", "Total,,"]) + "\n", encoding="utf-8")
+    assert main(["fit", str(path), "--target", "y"]) == 1
+    said = capsys.readouterr().err
+    offered = shlex.split(said[said.index("ardea fit /") :])[1:]
+    assert offered[-2:] == ["--drop-lines", "153,154"]
+    assert main(offered) == 0
+    assert "150 rows" in capsys.readouterr().out
