@@ -453,7 +453,8 @@ def _reading(found: Found, options: argparse.Namespace) -> str | None:
             for name, factors in notes["products"].items()
         )
         series = options.rows == "series"
-        shared = f"\ngroups = rows.groups({options.groups!r}, {series})" if options.groups or series else ""
+        column = rows.table.column(options.groups) if options.groups else None
+        shared = f"\ngroups = rows.groups({column!r}, {series})" if column or series else ""
         chosen = f"{list(rows.targets)}, {rows.columns}, missing='drop', levels={notes['levels']}"
         return (
             "from ardea.tables.reading import open_table\nfrom ardea.tables.rows import Rows\n\n"

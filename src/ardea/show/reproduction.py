@@ -59,7 +59,8 @@ def program_of(
     modules = [import_module(home) for home in ("numpy", "ardea.dynamics", "ardea")]
     homes = {name: home.__name__ for home in modules for name in called if hasattr(home, name)}
     imports = "".join(f"from {home} import {name}\n" for name, home in homes.items())
-    given = reading or f"# {arguments.partition(', feature')[0].replace('=u', '').replace('=groups', '')}: the data that were given to fit"
+    data = re.sub(r", feature.*|=\w+", "", arguments)
+    given = reading or f"# {data}: the data that were given to fit"
     made = f"{imports}\n{given}\nmodel = {settings}.fit({arguments})"
     if saved is not None:
         made = f"from ardea import load\n\nmodel = load({saved!r})"
