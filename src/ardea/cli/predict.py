@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -289,7 +290,9 @@ def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
     notes = table_notes(model)
     used = columns_of(names, notes)
     others = [name for name in table.names if name not in used]
-    likely = [notes["time"]] if notes["time"] in others else [*filter(names_time, others)]
+    likely = [*filter(names_time, others)]
+    with suppress(ValueError):  # unless the file lacks them
+        likely = [notes["time"]] if notes["time"] and table.columns([notes["time"]]) else likely
     time = options.time or next(iter(likely), others[0] if len(others) == 1 else None)
     if time is None and not model.discrete_time:
         raise Failure(f"{options.inputs}: say which column holds the times: --time COLUMN ({shortened(others)}).")
@@ -422,6 +425,8 @@ def _loaded(options: argparse.Namespace) -> Found:
         options.map = options.map or bool(getattr(model, "discrete_time", False))
         if options.step is None and not options.map:
             options.time = options.time or notes["time"] or None
+        if notes["series"] and options.series is None and notes["series"] in table_of(options, model).names:
+            options.series = notes["series"]
         states = list(map(str, model.feature_names_))
         options.states = options.states or [joined_names(states)]
         if acting := getattr(model.model_, "names", states)[len(states) :]:
