@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from scipy import stats
 
-from ardea.cli import Failure, as_options, kept_warnings, print_json, print_remarks, print_warnings
+from ardea.cli import Failure, as_options, kept_warnings, print_json, print_remarks, print_warnings, visible
 from ardea.cli.models import (
     Found,
     columns_of,
@@ -35,7 +35,7 @@ from ardea.dynamics.series import IN_UTC, Clock, input_curve
 from ardea.names import counted
 from ardea.saving import load
 from ardea.show.answers import contradicted
-from ardea.show.motion import is_field
+from ardea.show.motion import is_field, verdict
 from ardea.show.report import doubts_of_fit
 from ardea.tables.columns import Columns, notation_of
 from ardea.tables.dates import compact_dates, in_utc, names_time
@@ -46,6 +46,8 @@ from ardea.tables.table import Table, joined_names, shortened, unknown
 
 # Rows that are read at a time (a convention: a few megabytes of a usual table).
 ROWS = 50_000
+# What is said of rows that a model was not held against, and whether it holds there.
+NOTHING: tuple[str, bool | None] = ("", True)
 # How files of pages end.
 PAGES = (".html", ".htm", ".xhtml")
 # Steps of a curve where none is told (a convention: enough to draw it).
@@ -390,11 +392,16 @@ def report(options: argparse.Namespace) -> None:
     notes = told_of(found, notes)
     saved, there = None if is_data else str(options.source), options.out.is_file()
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    write_page(found, options.out, options, notes, title=options.title, saved=saved)
+    moving = hasattr(found.model, "simulate")
+    source: Any = found.source
+    with kept_warnings() as drawn:
+        told = verdict(found.model, found.data, source.space) if moving and found.data and not is_data else NOTHING
+        write_page(found, options.out, options, notes, title=options.title, saved=saved, checked=told)
+        rows = [] if is_data or moving else contradictions(found)
     print(told_written(options.out, there))
+    print(*filter(None, [visible(told[0])]), sep="\n", end="\n" * bool(told[0]))
     print_remarks(options.data, getattr(found.source, "remarks", []))
-    rows = [] if is_data or hasattr(found.model, "simulate") else contradictions(found)
-    print_warnings([*rows, *notes])
+    print_warnings([*rows, *notes, *(one for one in drawn if one not in notes)])
 
 
 def contradictions(found: Found) -> list[str]:

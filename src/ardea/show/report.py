@@ -106,6 +106,7 @@ def report_page(
     read: Sequence[str] = (),
     reading: str | None = None,
     saved: str | None = None,
+    checked: tuple[str, bool | None] = ("", True),
 ) -> str:
     """Return a page about a fitted model as HTML.
 
@@ -129,6 +130,8 @@ def report_page(
         Warnings of reading and fitting, to be shown with what the page finds itself; how the data were read.
     reading, saved : str, optional
         Lines of Python that read the data; the file that the model came from.
+    checked : (str, bool or None)
+        What is said of equations on rows that they do not come from, and whether they hold there; None: unknown.
 
     Returns
     -------
@@ -138,7 +141,10 @@ def report_page(
     drawings = (motion.drawings_of_motion if moving else fits.drawings_of_rows)(model, equations, data, level)
     names, (figures, warned) = first_of([one.name for one in equations]), _drawn(drawings)
     given = {"model": model, "moving": moving, "read": read, "command": command, "figures": figures}
-    given |= _doubted(model, equations, data, level, notes)
+    text, holds = checked
+    given |= _doubted(model, equations, data, level, [*notes, *[text] * (holds is None)])
+    given["failed"] += [text] * (holds is False)
+    limits = motion.obstacle(model, data) if moving else UNSEEN * (data is None)
     return render(
         "report.html",
         title=title or (f"Equations of motion of {names}" if moving else f"{names}: a model with few terms"),
@@ -147,7 +153,7 @@ def report_page(
         references=_references(model),
         choice=f"{chosen_how(model)} {_certificate(getattr(model, 'best_estimator_', model))}",
         explained=None if moving or data is None else fits.r_squared(model, *data),
-        remarks=[*filter(None, [motion.obstacle(model, data) if moving else UNSEEN * (data is None)]), *warned],
+        remarks=[*filter(None, [text if holds else "", limits]), *warned],
         fingerprint=[*of_file(source), *of_arrays(data)],
         program=program_of(model, level, reading, saved, targets),
         versions={"Ardea": __version__, "Python": platform.python_version()} | {one: version(one) for one in NUMERICS},
