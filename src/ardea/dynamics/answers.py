@@ -295,10 +295,10 @@ class Answers(EquationsOfMotion):
         space : see `fit`, optional
             Where fields are on another grid than those of the fit.
         """
-        return float(np.mean(self._scores(x, t, x_dot, u, space)))
+        return float(np.mean(self.scores(x, t, x_dot, u, space)))
 
-    def _scores(self, x: Any, t: Any = None, x_dot: Any = None, u: Any = None, space: Any = None) -> Array:
-        """Return R² of every equation."""
+    def scores(self, x: Any, t: Any = None, x_dot: Any = None, u: Any = None, space: Any = None) -> Array:
+        """Return R² of every equation; see `score`."""
         check_is_fitted(self)
         if self.experiments_ is not None:
             raise ValueError("Trajectories have coefficients of their own: ask the models in experiments_ for theirs.")

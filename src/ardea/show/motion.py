@@ -454,7 +454,7 @@ def verdict(model: Any, data: Any, space: Any = None) -> tuple[str, bool | None]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # which the drawings tell
-            scores = np.array([model._scores(*one, u=known, **grid) for *one, known in parts])
+            scores = np.array([model.scores(*one, u=known, **grid) for *one, known in parts])
     except (ValueError, NotImplementedError) as error:
         return f"These rows were not checked against the equations: {error}", None
     series, equation = np.unravel_index(np.argmin(np.nan_to_num(scores, nan=-np.inf)), scores.shape)
