@@ -132,16 +132,12 @@ def report_page(
         Lines of Python that read the data; the file that the model came from.
     checked : (str, bool or None)
         What is said of equations on other rows, and whether they hold there; None: unknown.
-
-    Returns
-    -------
-    str
     """
     equations, moving = fits.equations_of(model, targets), hasattr(model, "simulate")
     drawings = (motion.drawings_of_motion if moving else fits.drawings_of_rows)(model, equations, data, level)
     names, (figures, warned) = first_of([one.name for one in equations]), _drawn(drawings)
-    given = {"model": model, "moving": moving, "read": read, "command": command, "figures": figures}
-    given |= _doubted(model, equations, data, level, notes, *checked)
+    doubted = _doubted(model, equations, data, level, notes, *checked)
+    given = {"model": model, "moving": moving, "read": read, "command": command, "figures": figures} | doubted
     return render(
         "report.html",
         title=title or (f"Equations of motion of {names}" if moving else f"{names}: a model with few terms"),
