@@ -541,3 +541,17 @@ def test_a_column_to_keep_and_to_drop_is_told_to_be_both(stores, tmp_path, capsy
     target, other = stores.columns[-1], stores.columns[0]
     assert main(["fit", str(path), "--target", target, "--keep", other, "--drop", other]) == 1
     assert f"--keep and --drop both name {other}: leave out one of them." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("told", [["--rows", "series"], ["--groups", "site"], ["--groups", "site", "--rows", "series"]])
+def test_the_program_of_a_page_knows_which_rows_belong_together(tmp_path, no_figures, capsys, told):
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame({"site": np.repeat(["n", "o", "s", "w"], 30), "a": rng.normal(size=120)})
+    frame["y"] = 2 * frame.a + np.convolve(rng.normal(size=120), [0.7, 0.5, 0.3])[:120]
+    frame.loc[40, "a"] = np.nan
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    command = ["fit", str(tmp_path / "table.csv"), "--target", "y", *told, "--missing", "drop"]
+    assert main([*command, "--out", str(tmp_path / "run")]) == 0
+    formula = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("y = "))
+    exec(program_on(tmp_path / "run" / "report.html"), {})
+    assert formula in capsys.readouterr().out

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ardea.cli import main
+from ardea.cli import main, models
 from ardea.tables import write_whole
 
 pytestmark = pytest.mark.usefixtures("no_figures")
@@ -80,3 +80,43 @@ def test_errors_of_the_disk_name_the_file_and_what_helps(folder, capsys, monkeyp
     assert said == "ardea predict: run/p.csv: Read-only file system. Name another place with --out.\n"
     with pytest.raises(OSError, match=r"Read-only file system: 'run/p\.csv'$"):
         write_whole("run/p.csv", "1")
+
+
+def test_an_interrupted_run_leaves_the_folder_of_results_as_it_was(folder, monkeypatch, capsys):
+    run = folder / "new"
+    command = ["fit", "table.csv", "--target", "y", "--out", str(run)]
+    for there in (False, True):
+        if there:
+            assert main(command) == 0
+        before = {one.name: one.read_bytes() for one in run.iterdir()} if there else None
+        with monkeypatch.context() as patch:
+
+            def stopped(*_, **__):
+                raise KeyboardInterrupt
+
+            patch.setattr(models, "write_page", stopped)
+            assert main([*command, "--level", "0.5"]) == 130
+        assert ({one.name: one.read_bytes() for one in run.iterdir()} if run.exists() else None) == before
+
+
+def test_pictures_of_an_earlier_run_are_removed_and_told(folder, capsys):
+    command = ["fit", "table.csv", "--target", "y", "--out", str(folder / "new")]
+    (folder / "new").mkdir()
+    (folder / "new" / "path.png").write_text("mine")
+    (folder / "new" / "notes.svg").write_text("mine")
+    assert main(command) == 0
+    assert "removed" not in capsys.readouterr().out
+    assert (folder / "new" / "path.png").read_text() == "mine"  # where no model stood, nobody ran before
+    assert main([*command, "--search"]) == 0
+    assert "removed" not in capsys.readouterr().out
+    assert main(command) == 0
+    assert f"removed path.png and path.svg of an earlier run in {folder / 'new'}" in capsys.readouterr().out
+    names = {one.name for one in (folder / "new").iterdir()}
+    assert names == {
+        "model.ardea",
+        "coefficients.csv",
+        "coefficients.png",
+        "coefficients.svg",
+        "report.html",
+        "notes.svg",
+    }

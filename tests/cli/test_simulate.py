@@ -209,3 +209,59 @@ def test_a_misfit_that_the_fit_was_told_of_is_told_again(tmp_path, capsys):
     said = capsys.readouterr().err
     assert "warning: No candidate fits" in said
     assert "Other" not in said
+
+
+def test_a_model_knows_its_two_columns_of_times_and_what_tells_series_apart(tmp_path, no_figures, capsys):
+    rng, frames = np.random.default_rng(2), []
+    for run, begin in (("one", "2024-05-01 20:00"), ("two", "2024-05-03 21:00")):
+        when = pd.date_range(begin, periods=200, freq="3min")
+        push = (np.arange(200) % 40 < 15).astype(float)
+        x = np.zeros(200)
+        for k in range(199):
+            x[k + 1] = 0.9 * x[k] + 0.5 * push[k]
+        x += 0.01 * rng.normal(size=200)
+        frames.append(pd.DataFrame({"Run": run, "Date": when.date, "Time": when.time, "x": x, "push": push}))
+    data, model = tmp_path / "data.csv", tmp_path / "run" / "model.ardea"
+    pd.concat(frames).to_csv(data, index=False)
+    frames[1].drop(columns=["x", "Run"]).to_csv(tmp_path / "push.csv", index=False)
+    told = ["--time", "Date,Time", "--series", "Run", "--inputs", "push", "--degree", "1"]
+    assert main(["discover", str(data), *told, "--out", str(tmp_path / "run")]) == 0
+    assert main(["report", str(model), "--data", str(data), "--out", str(tmp_path / "page.html")]) == 0
+    capsys.readouterr()
+    command = ["simulate", str(model), "--inputs", str(tmp_path / "push.csv"), "--start", "0"]
+    assert main([*command, "--from", "2024-05-03T21:00", "--until", "2024-05-04T06:00"]) == 0
+    assert capsys.readouterr().out.startswith('"Date,Time",x')
+
+
+def test_a_page_says_whether_equations_hold_for_other_rows(tmp_path, no_figures, capsys):
+    def write(name, rate):
+        t, rng = np.linspace(0, 20, 400), np.random.default_rng(3)
+        x = np.column_stack([np.cos(rate * t), -rate * np.sin(rate * t)]) + 0.01 * rng.normal(size=(400, 2))
+        pd.DataFrame({"t": t, "p": x[:, 0], "q": x[:, 1]}).to_csv(tmp_path / name, index=False)
+
+    write("own.csv", 1.0)
+    write("other.csv", 3.0)
+    told = ["--time", "t", "--degree", "1", "--out", str(tmp_path / "run")]
+    assert main(["discover", str(tmp_path / "own.csv"), *told]) == 0
+    page = tmp_path / "page.html"
+    for name, said in (("own.csv", "The equations hold for"), ("other.csv", "The equations do not hold for")):
+        capsys.readouterr()
+        command = ["report", str(tmp_path / "run" / "model.ardea"), "--data", str(tmp_path / name)]
+        assert main([*command, "--out", str(page)]) == 0
+        assert said in capsys.readouterr().out
+        assert said in page.read_text(encoding="utf-8")
+    assert "nothing in the fit gives reason for doubt" not in page.read_text(encoding="utf-8")
+
+
+def test_a_page_says_where_rows_were_not_checked(tmp_path, no_figures, capsys):
+    t, rng = np.linspace(0, 20, 400), np.random.default_rng(3)
+    frame = pd.DataFrame({"t": t, "p": np.cos(t) + 0.01 * rng.normal(size=400)})
+    frame.to_csv(tmp_path / "own.csv", index=False)
+    told = ["--time", "t", "--second-order", "--degree", "1", "--out", str(tmp_path / "run")]
+    assert main(["discover", str(tmp_path / "own.csv"), *told]) == 0
+    command = ["report", str(tmp_path / "run" / "model.ardea"), "--data", str(tmp_path / "own.csv")]
+    assert main([*command, "--out", str(tmp_path / "page.html")]) == 0
+    assert "These rows were not checked against the equations" in capsys.readouterr().out
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "These rows were not checked against the equations" in page
+    assert "nothing in the fit gives reason for doubt" not in page

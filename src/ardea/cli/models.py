@@ -31,7 +31,15 @@ from ardea.cli import (
     working,
 )
 from ardea.cli.options import line_numbers
-from ardea.cli.outputs import coefficients_csv, files_in, told_written
+from ardea.cli.outputs import (
+    FIGURE_FORMATS,
+    FIGURES,
+    coefficients_csv,
+    files_in,
+    remove_earlier,
+    told_written,
+    whole_folder,
+)
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
 from ardea.equation import Equation
@@ -49,7 +57,7 @@ from ardea.tables.table import Table, TableError, joined_names, shortened
 
 # What a model notes of a table, to read others like it.
 NOTHING_NOTED: dict[str, Any] = {"target": "", "time": "", "header": True, "columns": 0, "decimal": None, "na": []}
-NOTHING_NOTED |= {"levels": {}, "products": {}, "signs": {}}
+NOTHING_NOTED |= {"levels": {}, "products": {}, "signs": {}, "series": ""}
 # Candidates named in a line (a convention), and the degree of the polynomials where none was told.
 MOST_TRIED, USUAL_DEGREE = 12, 3
 # A convention: of 20 rows of Lorenz 63 with 5 % noise no equations were exact (docs/equations_table.md, short).
@@ -66,7 +74,6 @@ OF_ROWS, SAID = (
     ("form", "rows_used", "misfit", "noise_kind", "process_noise"),
 )
 COUNTED_ROWS = re.compile(r"\brow(s?) (\d+(?:, \d+)*)(, …)?, counted from 0")
-FIGURE_FORMATS = ("png", "svg")
 
 
 @dataclass(frozen=True)
@@ -97,16 +104,20 @@ def answer(options: argparse.Namespace, find: Callable[..., Found], text: Callab
     notes = told_of(found, notes)
     with kept_warnings() as drawn:
         files = [] if options.out is None else write_outputs(found, options, notes)
+        removed = remove_earlier(before, files)
     notes += drawn
     if options.json:
         what = record(found, source, options)
-        print_json({**header_record(options), **what, "warnings": notes, "files": list(map(str, files))})
+        places = {"files": list(map(str, files)), "removed": list(map(str, removed))}
+        print_json({**header_record(options), **what, "warnings": notes, **places})
         return
     title, *rest = text(found, source, options)
     print(painted(title, BOLD), *map(visible, [*rest, *how_read(options.data, source.remarks)]), sep="\n")
     print_warnings(notes)
     for file in files:
         print(visible(told_written(file, file in before)))
+    if removed:
+        print(visible(f"removed {in_a_row([one.name for one in removed])} of an earlier run in {options.out}"))
 
 
 def header_record(options: argparse.Namespace) -> dict[str, Any]:
@@ -284,7 +295,9 @@ def discovered(options: argparse.Namespace) -> Found:
     )
     settings = {"u": series.u, "feature_names": series.names, "space": series.space, "time_unit": options.time_unit}
     model.fit(series.x, in_utc(series.t) if series.zoned else series.t, **settings)
-    model.table_ = {**written(options), "levels": series.levels, "time": series.time}
+    clock = options.time if "," in (options.time or "") and options.time != series.time else series.time
+    noted = {"levels": series.levels, "time": clock, "series": options.series or ""}
+    model.table_ = {**written(options), **noted}
     model.warnings_ = in_words_of_file(model.warnings_, series)
     return Found(model, series, (series.x, series.t, series.u))
 
@@ -413,11 +426,12 @@ def _record(found: Found, series: Series, options: argparse.Namespace) -> dict[s
 def write_outputs(found: Found, options: argparse.Namespace, notes: Sequence[str]) -> list[Path]:
     """Write all files of a fit or a discovery into the folder that the options name, and return their places."""
     folder: Path = options.out
-    folder.mkdir(parents=True, exist_ok=True)
-    save(found.model, folder / "model.ardea")
-    table = write_whole(folder / "coefficients.csv", coefficients_csv(found.equations, options.level))
-    figures = _figures(found, folder, options.level)
-    return [folder / "model.ardea", table, *figures, write_page(found, folder / "report.html", options, notes)]
+    with whole_folder(folder):
+        save(found.model, folder / "model.ardea")
+        table = write_whole(folder / "coefficients.csv", coefficients_csv(found.equations, options.level))
+        figures = _figures(found, folder, options.level)
+        page = write_page(found, folder / "report.html", options, notes)
+    return [folder / "model.ardea", table, *figures, page]
 
 
 def write_page(found: Found, page: Path, options: argparse.Namespace, notes: Sequence[str], **more: Any) -> Path:
@@ -429,22 +443,25 @@ def write_page(found: Found, page: Path, options: argparse.Namespace, notes: Seq
 
 
 def _reading(found: Found, options: argparse.Namespace) -> str | None:
-    """Return lines of Python that read the data; None where more than data were given to `fit`, such as groups."""
+    """Return lines of Python that read the data, and groups of rows; None where more was given to `fit`."""
     told = {
         name: value for name, value in text_settings(options, found.model).items() if value not in (None, (), "auto")
     }
     path, settings = str(options.data), "".join(f", {name}={value!r}" for name, value in told.items())
-    if isinstance(found.source, Rows) and not (options.groups or options.rows == "series"):
+    if isinstance(found.source, Rows):
         rows, notes = found.source, table_notes(found.model)
         products = "".join(
             f"\nX[{name!r}] = {' * '.join(f'X[{one!r}]' for one in factors)}"
             for name, factors in notes["products"].items()
         )
+        series = options.rows == "series"
+        column = rows.table.column(options.groups) if options.groups else None
+        shared = f"\ngroups = rows.groups({column!r}, {series})" if column or series else ""
         chosen = f"{list(rows.targets)}, {rows.columns}, missing='drop', levels={notes['levels']}"
         return (
             "from ardea.tables.reading import open_table\nfrom ardea.tables.rows import Rows\n\n"
             f"rows = Rows(open_table({path!r}{settings}), {chosen})\n"
-            f"X, y = rows.arrays()\nX = pd.DataFrame(X, columns=rows.names){products}"
+            f"X, y = rows.arrays()\nX = pd.DataFrame(X, columns=rows.names){products}{shared}"
         )
     if isinstance(found.source, Series) and not options.time_unit:
         step = "" if options.step is None and not options.map else f"\nt = {options.step or 1.0}"
@@ -459,9 +476,9 @@ def _reading(found: Found, options: argparse.Namespace) -> str | None:
 def _figures(found: Found, folder: Path, level: float) -> list[Path]:
     """Draw the coefficients and what led to them."""
     model = found.model
-    drawings = {"coefficients": partial(plot_coefficients, model, level=level, targets=found.targets)}
+    drawings = dict.fromkeys(FIGURES[:1], partial(plot_coefficients, model, level=level, targets=found.targets))
     if hasattr(model, "path_"):
-        drawings["path"] = partial(plot_path, model)
+        drawings |= dict.fromkeys(FIGURES[1:], partial(plot_path, model))
     return [
         write_whole(folder / f"{name}.{kind}", figure_bytes(draw, kind))
         for name, draw in drawings.items()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import numpy as np
 
 from ardea.cli import Failure
 from ardea.equation import Equation
-from ardea.tables import write_whole
+from ardea.tables import together, write_whole
 
+# What is drawn into the folder of results, and in which formats.
+FIGURES, FIGURE_FORMATS = ("coefficients", "path"), ("png", "svg")
 # Digits of printed numbers (a convention: more than an error bar needs).
 PRINTED_DIGITS = 6
 # A spreadsheet takes cells that begin with these for formulas; a quote before them makes it show them as they are.
@@ -24,6 +27,33 @@ def files_in(folder: Path) -> list[Path]:
     if folder.exists() and not folder.is_dir():
         raise Failure(f"--out {folder} is a file: name a folder, which need not exist.")
     return [*folder.iterdir()] if folder.exists() else []
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[None]:
+    """Make a folder whose files take their places together; where nothing came of it, it is gone again."""
+    made = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with together():
+            yield
+    finally:
+        if made:
+            with suppress(OSError):  # unless something stands there
+                folder.rmdir()
+
+
+def remove_earlier(before: Sequence[Path], files: Sequence[Path]) -> list[Path]:
+    """Remove what an earlier run drew into the folder of results, and this one did not; return it.
+
+    Nothing is removed from a folder that held no model.
+    """
+    ours = {f"{name}.{kind}" for name in FIGURES for kind in FIGURE_FORMATS}
+    ran = any(one.name == "model.ardea" for one in before)
+    gone = [one for one in sorted(before) if ran and one.name in ours and one not in files and one.is_file()]
+    for one in gone:
+        one.unlink()
+    return gone
 
 
 def write_file(place: Path, content: str | bytes) -> str:

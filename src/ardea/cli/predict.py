@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from scipy import stats
 
-from ardea.cli import Failure, as_options, kept_warnings, print_json, print_remarks, print_warnings
+from ardea.cli import Failure, as_options, kept_warnings, print_json, print_remarks, print_warnings, visible
 from ardea.cli.models import (
     Found,
     columns_of,
@@ -34,7 +35,7 @@ from ardea.dynamics.series import IN_UTC, Clock, input_curve
 from ardea.names import counted
 from ardea.saving import load
 from ardea.show.answers import contradicted
-from ardea.show.motion import is_field
+from ardea.show.motion import is_field, verdict
 from ardea.show.report import doubts_of_fit
 from ardea.tables.columns import Columns, notation_of
 from ardea.tables.dates import compact_dates, in_utc, names_time
@@ -45,6 +46,8 @@ from ardea.tables.table import Table, joined_names, shortened, unknown
 
 # Rows that are read at a time (a convention: a few megabytes of a usual table).
 ROWS = 50_000
+# What is said of rows that a model was not held against, and whether it holds there.
+NOTHING: tuple[str, bool | None] = ("", True)
 # How files of pages end.
 PAGES = (".html", ".htm", ".xhtml")
 # Steps of a curve where none is told (a convention: enough to draw it).
@@ -289,7 +292,9 @@ def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
     notes = table_notes(model)
     used = columns_of(names, notes)
     others = [name for name in table.names if name not in used]
-    likely = [notes["time"]] if notes["time"] in others else [*filter(names_time, others)]
+    likely = [*filter(names_time, others)]
+    with suppress(ValueError):  # unless the file lacks them
+        likely = [notes["time"]] if notes["time"] and table.columns([notes["time"]]) else likely
     time = options.time or next(iter(likely), others[0] if len(others) == 1 else None)
     if time is None and not model.discrete_time:
         raise Failure(f"{options.inputs}: say which column holds the times: --time COLUMN ({shortened(others)}).")
@@ -387,11 +392,16 @@ def report(options: argparse.Namespace) -> None:
     notes = told_of(found, notes)
     saved, there = None if is_data else str(options.source), options.out.is_file()
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    write_page(found, options.out, options, notes, title=options.title, saved=saved)
+    moving = hasattr(found.model, "simulate")
+    source: Any = found.source
+    with kept_warnings() as drawn:
+        told = verdict(found.model, found.data, source.space) if moving and found.data and not is_data else NOTHING
+        write_page(found, options.out, options, notes, title=options.title, saved=saved, checked=told)
+        rows = [] if is_data or moving else contradictions(found)
     print(told_written(options.out, there))
+    print(*filter(None, [visible(told[0])]), sep="\n", end="\n" * bool(told[0]))
     print_remarks(options.data, getattr(found.source, "remarks", []))
-    rows = [] if is_data or hasattr(found.model, "simulate") else contradictions(found)
-    print_warnings([*rows, *notes])
+    print_warnings([*rows, *notes, *(one for one in drawn if one not in notes)])
 
 
 def contradictions(found: Found) -> list[str]:
@@ -422,6 +432,8 @@ def _loaded(options: argparse.Namespace) -> Found:
         options.map = options.map or bool(getattr(model, "discrete_time", False))
         if options.step is None and not options.map:
             options.time = options.time or notes["time"] or None
+        if notes["series"] and options.series is None and notes["series"] in table_of(options, model).names:
+            options.series = notes["series"]
         states = list(map(str, model.feature_names_))
         options.states = options.states or [joined_names(states)]
         if acting := getattr(model.model_, "names", states)[len(states) :]:

@@ -295,6 +295,10 @@ class Answers(EquationsOfMotion):
         space : see `fit`, optional
             Where fields are on another grid than those of the fit.
         """
+        return float(np.mean(self.scores(x, t, x_dot, u, space)))
+
+    def scores(self, x: Any, t: Any = None, x_dot: Any = None, u: Any = None, space: Any = None) -> Array:
+        """Return R² of every equation; see `score`."""
         check_is_fitted(self)
         if self.experiments_ is not None:
             raise ValueError("Trajectories have coefficients of their own: ask the models in experiments_ for theirs.")
@@ -309,7 +313,7 @@ class Answers(EquationsOfMotion):
         weak = fields or (x_dot is None and self.form != "derivative")
         spread = np.sum((observed - (0.0 if weak else observed.mean(axis=0))) ** 2, axis=0)
         lost = np.sum((observed - modelled) ** 2, axis=0)
-        return float(np.mean(1 - lost / np.where(spread > 0, spread, 1.0)))
+        return np.asarray(1 - lost / np.where(spread > 0, spread, 1.0))
 
     def _sides(self, x: Any, t: Any, x_dot: Any, u: Any) -> tuple[Array, Array]:
         assert isinstance(self.model_, StateModel)

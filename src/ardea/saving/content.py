@@ -59,6 +59,7 @@ from ardea.names import Rival
 from ardea.tables import whole_file
 
 FORMAT, FORMAT_VERSION = "ardea model", 1
+LATER: dict[str, dict[str, Any]] = {"Table": {"series": ""}}  # what files of before lack, and is this then
 HEADER_NAME, ARRAY_NAME = "header.json", "arrays/{}.npy"
 LARGEST_HEADER = 2**27  # bytes; a convention: the names of ten million columns
 ZIP_START = b"PK\x03\x04"  # of the zip format
@@ -104,6 +105,7 @@ class Table:
     levels: list[list[str]]  # a column of categories, and these
     products: list[list[str]]  # a product of columns, and these
     signs: list[list[str]]  # a column, and the sign or unit of its numbers
+    series: str = ""  # the column that tells several series apart
 
 
 @dataclass(frozen=True)
@@ -216,24 +218,22 @@ def take_apart(value: Any, where: str) -> tuple[str, dict[str, Any]]:
     """Return the class and the arguments of what a file can be made of."""
     name = type(value).__name__
     if MADE.get(name) is type(value):
-        return name, {argument: getattr(value, argument) for argument in ARGUMENTS[name]}
+        given, later = {argument: getattr(value, argument) for argument in ARGUMENTS[name]}, LATER.get(name, {})
+        return name, {key: one for key, one in given.items() if key not in later or one != later[key]}
     what = getattr(value, "__name__", name)
     if callable(value) or isinstance(value, priors.Prior | priors.Convex | Library):
         instead = "a library of ardea.dynamics (Saturation, Rational, Decay, Oscillation, Power)"
-        raise ModelFileError(
-            f"{where} is code of your own ({what}). Code is not stored, since a file from a stranger must not run any. "
-            f"Use {instead if isinstance(value, Library) else 'one of ardea.priors'}, or keep the code that fits the "
-            "model."
-        )
-    raise ModelFileError(
-        f"{where} is of type {what}, which the format does not hold. Give numbers, text, lists or arrays."
-    )
+        use = f"Use {instead if isinstance(value, Library) else 'one of ardea.priors'}, or keep the code that fits it."
+        why = "Code is not stored, since a file from a stranger must not run any."
+        raise ModelFileError(f"{where} is code of your own ({what}). {why} {use}")
+    told = f"{where} is of type {what}, which the format does not hold. Give numbers, text, lists or arrays."
+    raise ModelFileError(told)
 
 
 def put_together(name: str, arguments: dict[str, Any]) -> Any:
     """Return what a class makes of its arguments, checked where it is one of the values of a file."""
     require(name in MADE, name[:LONGEST_QUOTE], "a class that this version of ardea knows")
-    cls = MADE[name]
+    cls, arguments = MADE[name], LATER.get(name, {}) | arguments
     require(arguments.keys() == ARGUMENTS[name].keys(), name, "a class with these arguments")
     if cls in SIZES:
         _check_arguments(cls, arguments)

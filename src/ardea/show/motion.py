@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from datetime import date
 from functools import partial
@@ -35,6 +36,8 @@ GAP = 4.0
 N_DRAWS = 60
 # Conventions: runs that a portrait can show, and rows that a run is compared with, since chaos forgets its start.
 N_PHASE_DRAWS, LONGEST_RUN = 20, 400
+# Equations hold for rows where they explain so much of how these change (a convention).
+HOLDS = 0.5
 
 
 @canvas.picture(model=("Discovery", "Fitted."))
@@ -438,6 +441,32 @@ def _first_series(data: Any) -> tuple[Array, Array, Array | None]:
 
 def _first(one: Any) -> Any:
     return one[0] if isinstance(one, list | tuple) else one
+
+
+def verdict(model: Any, data: Any, space: Any = None) -> tuple[str, bool | None]:
+    """Return in a sentence whether equations hold for rows that they may not come from, and whether; None: unknown."""
+    x, t, u = data
+    parts = [(x, t, u)]
+    if isinstance(x, list):
+        times, inputs = (one if isinstance(one, list) else [one] * len(x) for one in (t, u))
+        parts = list(zip(x, times, inputs, strict=True))
+    grid = {} if space is None else {"space": space}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # which the drawings tell
+            scores = np.array([model.scores(*one, u=known, **grid) for *one, known in parts])
+    except (ValueError, NotImplementedError) as error:
+        return f"These rows were not checked against the equations: {error}", None
+    series, equation = np.unravel_index(np.argmin(np.nan_to_num(scores, nan=-np.inf)), scores.shape)
+    name, least = model.equations_[equation].left.text, scores[series, equation]
+    where = f" in series {series + 1} of {len(scores)}" if len(scores) > 1 else ""
+    share = f"of how they change at least R² = {least:.3g} is explained ({name}{where})"
+    if least >= HOLDS:
+        return f"The equations hold for these rows: {share}.", True
+    return (
+        f"The equations do not hold for these rows: {share.replace('at least', 'only')}. Are they of the same kind, in "
+        "the same units, as those of the fit? (Where hardly anything moves, or noise is large, R² says little.)"
+    ), False
 
 
 def obstacle(model: Any, data: Any) -> str | None:

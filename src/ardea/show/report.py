@@ -106,6 +106,7 @@ def report_page(
     read: Sequence[str] = (),
     reading: str | None = None,
     saved: str | None = None,
+    checked: tuple[str, bool | None] = ("", True),
 ) -> str:
     """Return a page about a fitted model as HTML.
 
@@ -129,16 +130,14 @@ def report_page(
         Warnings of reading and fitting, to be shown with what the page finds itself; how the data were read.
     reading, saved : str, optional
         Lines of Python that read the data; the file that the model came from.
-
-    Returns
-    -------
-    str
+    checked : (str, bool or None)
+        What is said of equations on other rows, and whether they hold there; None: unknown.
     """
     equations, moving = fits.equations_of(model, targets), hasattr(model, "simulate")
     drawings = (motion.drawings_of_motion if moving else fits.drawings_of_rows)(model, equations, data, level)
     names, (figures, warned) = first_of([one.name for one in equations]), _drawn(drawings)
-    given = {"model": model, "moving": moving, "read": read, "command": command, "figures": figures}
-    given |= _doubted(model, equations, data, level, notes)
+    doubted = _doubted(model, equations, data, level, notes, *checked)
+    given = {"model": model, "moving": moving, "read": read, "command": command, "figures": figures} | doubted
     return render(
         "report.html",
         title=title or (f"Equations of motion of {names}" if moving else f"{names}: a model with few terms"),
@@ -147,7 +146,7 @@ def report_page(
         references=_references(model),
         choice=f"{chosen_how(model)} {_certificate(getattr(model, 'best_estimator_', model))}",
         explained=None if moving or data is None else fits.r_squared(model, *data),
-        remarks=[*filter(None, [motion.obstacle(model, data) if moving else UNSEEN * (data is None)]), *warned],
+        remarks=[*_limits(model, data, *checked), *warned],
         fingerprint=[*of_file(source), *of_arrays(data)],
         program=program_of(model, level, reading, saved, targets),
         versions={"Ardea": __version__, "Python": platform.python_version()} | {one: version(one) for one in NUMERICS},
@@ -267,12 +266,25 @@ def _references(model: Any) -> dict[str, str]:
 
 
 def _doubted(
-    model: Any, equations: Sequence[Equation], data: Any, level: float, notes: Sequence[str]
+    model: Any,
+    equations: Sequence[Equation],
+    data: Any,
+    level: float,
+    notes: Sequence[str],
+    text: str,
+    holds: bool | None,
 ) -> dict[str, Any]:
     """Return where the rows contradict the model, which a page begins with, and all other doubts."""
     failed = [] if hasattr(model, "simulate") else doubts_of_fit(model, equations, data, contradicted)
     of_rows = [] if failed else doubts_of_fit(model, equations, data)
+    failed, notes = [*failed, *[text] * (holds is False)], [*notes, *[text] * (holds is None)]
     return {"failed": failed, "doubts": [*doubts_of_model(model, equations, level, notes), *of_rows]}
+
+
+def _limits(model: Any, data: Any, text: str, holds: bool | None) -> list[str]:
+    """Return how equations hold for other rows, and what of a page lacks data."""
+    lacking = motion.obstacle(model, data) if hasattr(model, "simulate") else UNSEEN * (data is None)
+    return [*filter(None, [text if holds else "", lacking])]
 
 
 def doubts_of_fit(

@@ -47,7 +47,8 @@ def program_of(
     model: Any, level: float, reading: str | None, saved: str | None, targets: Sequence[str] | None = None
 ) -> str:
     """Return a program that makes the model again, or loads it, and prints the formula and the numbers of the page."""
-    arguments = "X, y"
+    grouped = "\ngroups = " in (reading or "") or getattr(model, "rows", "") == "groups"
+    arguments = f"X, y{', groups=groups' * grouped}"
     if hasattr(model, "simulate"):
         inputs = ", u=u" * bool(getattr(model.model_, "n_inputs", 0))
         space = ", space=space" if motion.is_field(model) else ""
@@ -58,7 +59,8 @@ def program_of(
     modules = [import_module(home) for home in ("numpy", "ardea.dynamics", "ardea")]
     homes = {name: home.__name__ for home in modules for name in called if hasattr(home, name)}
     imports = "".join(f"from {home} import {name}\n" for name, home in homes.items())
-    given = reading or f"# {arguments.partition(', feature')[0].replace('=u', '')}: the data that were given to fit"
+    data = re.sub(r", feature.*|=\w+", "", arguments)
+    given = reading or f"# {data}: the data that were given to fit"
     made = f"{imports}\n{given}\nmodel = {settings}.fit({arguments})"
     if saved is not None:
         made = f"from ardea import load\n\nmodel = load({saved!r})"

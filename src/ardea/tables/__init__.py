@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,16 +22,49 @@ if sys.platform != "win32":
     import fcntl
 
 ENDING = ".part"
+# Files that wait for others, and their places.
+_WAITING: ContextVar[tuple[ExitStack, set[str]] | None] = ContextVar("waiting", default=None)
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """Let files that are written in the block take their places at its end: all of them, or none after an error."""
+    with ExitStack() as stack:
+        token = _WAITING.set((stack, set()))
+        try:
+            yield
+        finally:
+            _WAITING.reset(token)
 
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file for writing that takes its place when the block ends without an error.
+    """Open a file for writing that takes its place when the block ends without an error; in `together`, with others.
 
     Links are followed. A device or pipe, which cannot be replaced, is written to as it is. Errors of the disk name
     `path`, not the hidden file.
     """
+    if (waiting := _WAITING.get()) is None:
+        with _placed(path, set()) as file:
+            yield file
+        return
+    stack, places = waiting
+    file = stack.enter_context(_placed(path, places))
+    try:
+        yield file
+        file.flush()
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            os.fsync(file.fileno())  # a full disk is told before the first file has its place
+    except OSError as error:
+        error.filename = str(path)
+        raise
+
+
+@contextmanager
+def _placed(path: str | os.PathLike[str], others: set[str]) -> Iterator[BinaryIO]:
+    """Open a hidden file that takes its place at the end; an error of the disk is its own unless it names `others`."""
     place = Path(path)
+    others.add(str(path))
     if place.exists() and not place.is_file() and not place.is_dir():
         with place.open("wb") as device:
             yield device
@@ -50,7 +85,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException as error:
         if hidden is not None:
             hidden.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno is not None:
+        if isinstance(error, OSError) and error.errno is not None and error.filename not in others:
             error.filename = str(path)
             if error.filename2 is not None:
                 del error.filename2

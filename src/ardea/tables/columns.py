@@ -450,9 +450,9 @@ class Columns:
 
     def wrong(self, cells: list[tuple[int, str, str]]) -> TableError:
         """Return the error of cells that cannot be used: row, column and what is wrong."""
-        columns, listed = dict.fromkeys(name for _, name, _ in cells), self._table.placed(cells)
+        columns, listed, uneven = dict.fromkeys(name for _, name, _ in cells), self._table.placed(cells), list[int]()
         if all(trouble.endswith("is not a number") for _, _, trouble in cells):  # then rows may be of other length, too
-            found, _ = uneven_or_wrong(self._table, [name for name in self.used if name not in self.levels])
+            found, uneven = uneven_or_wrong(self._table, [name for name in self.used if name not in self.levels])
             listed = found if len(found) >= len(listed) else listed
         others = [name for name in self.used if name not in columns]
         headers = {row for row, name, trouble in cells if trouble.startswith(f"{name!r} ")}
@@ -463,6 +463,7 @@ class Columns:
         if again:
             return TableError(self._table.path, listed, columns, others, lines=lines)
         listed += [f"line {line} is called as a row of totals is" for line in lines]
+        lines = sorted({*lines, *uneven})
         seen = [self.seen[name] for name in columns if name in self.seen]
         few = len(seen) == len(columns) and all(one.n_wrong <= max(1, FEW * one.kinds.total()) for one in seen)
         tokens = dict.fromkeys(token for one in seen for token in one.tokens if few and not TOTALS.fullmatch(token))
@@ -472,11 +473,10 @@ class Columns:
 def uneven_or_wrong(table: Table, names: Sequence[str]) -> tuple[list[str], list[int]]:
     """Return all rows of other length, and all cells that are no numbers in columns of numbers; and lines to leave out.
 
-    These are the rows of other length, if nothing else is wrong and they are few. The rows are read again, slowly: only
-    when there is something to say.
+    These are rows of other length and of totals, if nothing else is wrong and they are few. Reads slowly, once more.
     """
     used = [(table.names.index(name), name) for name in names]
-    found: list[tuple[int, str]] = []
+    found, totals = list[tuple[int, str]](), set[int]()
     texts: dict[str, list[tuple[int, str]]] = {name: [] for name in names}
     numbers = dict.fromkeys(names, 0)
     for line, row in table.numbered_rows():
@@ -491,8 +491,10 @@ def uneven_or_wrong(table: Table, names: Sequence[str]) -> tuple[list[str], list
             if notation_of(row[j]):
                 numbers[name] += 1
             elif row[j] not in table.empty:
+                totals |= {line} if TOTALS.fullmatch(row[j]) else set()
                 texts[name].append((line, f"line {line}, column {name!r}: {row[j]!r} is not a number"))
-    uneven, n_rows = [line for line, _ in found], max(numbers.values(), default=0)
+    uneven, n_rows = {line for line, _ in found}, max(numbers.values(), default=0)
     found += [one for name in names if 0 < len(texts[name]) <= numbers[name] + 1 for one in texts[name]]
-    alone = len(uneven) == len(found) <= max(1, FEW * n_rows)
-    return [said for _, said in sorted(found)], uneven if alone else []
+    away = sorted({line for line, _ in found})
+    alone = uneven | totals >= {*away} and len(away) <= max(1, FEW * n_rows)
+    return [said for _, said in sorted(found)], away if uneven and alone else []

@@ -353,21 +353,20 @@ class TextTable(Table):
         """Yield the rows below the names, read again, each with the number of its first line; of a pipe none."""
         if self.once:
             return
-        places, taken = [0], 1
+        places, taken = list[int](), 0
         with unpacked(self.path, self.sheet) as file, io.TextIOWrapper(file, self.encoding, errors="replace") as text:
 
             def lines() -> Iterator[str]:
                 for number, line in enumerate(text, 1):
-                    if number in self._dropped:
-                        continue
-                    if not line.startswith("#") and (line.strip() or (self.width == 1 and len(places) > 1)):
-                        places.append(number)
+                    line = line.removeprefix("\ufeff") if number == 1 else line
+                    if number not in self._dropped and not line.startswith("#") and (line.strip() or places):
+                        places.append(number)  # of blank lines, too, as `skipped` counts them
                         yield line
 
             for end, row in fields_of(lines(), self.separator):
-                if taken > self.skipped:
+                if taken >= self.skipped and (len(row) > 1 or any(row) or self.width == 1):
                     yield places[taken], row or [""]
-                taken = end + 1
+                taken = end
 
 
 class Lines:
