@@ -104,7 +104,7 @@ def answer(options: argparse.Namespace, find: Callable[..., Found], text: Callab
     notes = told_of(found, notes)
     with kept_warnings() as drawn:
         files = [] if options.out is None else write_outputs(found, options, notes)
-        removed = remove_earlier(before, files)
+        removed = remove_earlier(before, files) if before else []
     notes += drawn
     if options.json:
         what = record(found, source, options)
