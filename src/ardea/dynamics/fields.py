@@ -287,9 +287,8 @@ def read_fields(
 @explained("ambiguity")
 def _given_twice(runs: Sequence[Any], n_axes: int) -> Iterator[str]:
     """Yield what is to be warned of runs that have times of each other."""
-    times: list[Array]
-    times = [np.moveaxis(np.ma.filled(np.ma.asarray(one, dtype=float), np.nan), n_axes, 0) for one in runs]
-    rows = [np.nan_to_num(one.reshape(len(one), -1)) for one in times]
+    plain: list[Array] = [np.ma.filled(np.ma.asarray(one, dtype=float), np.nan) for one in runs]
+    rows = [np.nan_to_num(np.moveaxis(one, n_axes, 0).reshape(one.shape[n_axes], -1)) for one in plain]
     steps = [steps_of(np.hstack([one[:-1], one[1:]]), np.any(one[:-1] != one[1:], axis=1)) for one in rows]
     yield from given_twice(steps, [len(one) for one in rows], "run", "runs", "times")
 
@@ -488,7 +487,8 @@ def may_jump(values: Array) -> bool:
 
 def kurtosis(values: Array) -> float:
     """Return E r⁴/(E r²)², 3 for normal variables."""
-    return float(np.mean(values**4) / np.mean(values**2) ** 2)
+    square = values**2
+    return float(np.mean(square**2) / np.mean(square) ** 2)
 
 
 def evened(left: Array, smooth: Array) -> Array:

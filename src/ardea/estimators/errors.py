@@ -28,9 +28,9 @@ FARTHEST = float(np.arctanh(LARGEST))
 # Intraclass correlations stay below 1 by the variance within groups in which y agrees up to this share of its range (a
 # convention). Beyond, rows of a group tell as much as one (`dependence`).
 AGREEING = 1e-6
+LEAST_OWN = AGREEING**2
 # Derived: thousands of roundings for every row, and far less than a difference of likelihoods that says anything.
 ROUNDED = 1e-10
-LEAST_OWN = AGREEING**2
 # 10 log₁₀ m orders at most (a convention), one for every ten rows; two in a row that do not pay end the search, after
 # the order that Yule and Walker's equations favour.
 ROWS_PER_ORDER, UNPAID = 10, 2

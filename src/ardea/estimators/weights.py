@@ -162,7 +162,8 @@ def _copies(X: Any, y: Array, equal: tuple[Index, float], columns: Index, few: f
     m, (counts_in_y, in_y) = y.size, equal
     cells, keys = _keys(X, y, columns)
     counts, alike = equal_pairs(keys)
-    apart = np.sort(counts)[:-CROWDS] if counts.size > CROWDS and np.sort(counts)[-1] >= MOSTLY else counts
+    crowded = counts.size > CROWDS and counts.max() >= MOSTLY
+    apart = np.sort(counts)[:-CROWDS] if crowded else counts
     if alike <= few or apart @ (apart - 1.0) <= (1 / WORTH_A_WORD - 1) * apart.sum():
         return None
     together, in_columns = equal_pairs(cells)

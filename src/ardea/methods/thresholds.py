@@ -268,19 +268,19 @@ def chance_beside_all(problem: Problem, fit: Fit, noise_known: bool) -> float:
     have RSS_r = 0 and refute nothing, nor do rounding errors. Only where the part of y outside of the compressed rows,
     the least that RSS_r can be, would refute a fit are all columns fitted.
     """
-    chance, least = 1.0, problem.rest
     r, k, rss = problem.n_candidates, fit.posterior.active.size, fit.posterior.rss
     degrees = problem.n_rows - r
     if problem.total == 0 or problem.wide or r <= k or degrees < 1:
-        return chance
-    for _ in ("least", "all"):
-        noise = fit.noise if noise_known else max(least / degrees, NoiseRule().floor(problem))
-        excess = max(rss - least, 0.0) / noise
-        chance = special.chdtrc(r - k, excess) if noise_known else special.fdtrc(r - k, degrees, excess / (r - k))
-        if chance > SUSPECT:
-            break
-        least = problem.least_squares(np.arange(problem.n_columns))[1]
-    return float(chance)
+        return 1.0
+
+    def chance(rss_r: float) -> float:
+        if noise_known:
+            return float(special.chdtrc(r - k, max(rss - rss_r, 0.0) / fit.noise))
+        noise = max(rss_r / degrees, NoiseRule().floor(problem))
+        return float(special.fdtrc(r - k, degrees, max(rss - rss_r, 0.0) / (r - k) / noise))
+
+    least = chance(problem.rest)
+    return least if least > SUSPECT else chance(problem.least_squares(np.arange(problem.n_columns))[1])
 
 
 def refuted(problem: Problem, fit: Fit, noise_known: bool) -> bool:
