@@ -250,6 +250,16 @@ def test_what_all_columns_explain_and_none_alone_is_told():
     assert told >= 0.9 * missed
 
 
+def test_no_fit_of_columns_that_differ_is_called_stuck():
+    """The cost of ARDvi may rise on the way to its fixed point, which is no rounding error."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, signs = rng.normal(size=(60, 50)), rng.choice([-1.0, 1.0], 50)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FewRowsWarning)
+            SparseARD().fit(X, 2 * X @ signs + rng.normal(size=60))
+
+
 def test_the_f_test_is_that_of_least_squares():
     """Also without an intercept, where the constant is no column."""
     rng = np.random.default_rng(0)
