@@ -474,7 +474,10 @@ def checked_keep(always_keep: Any, n_columns: int, names: NDArray[Any] | None) -
         if len(entries) != n_columns:
             raise ValueError(f"The mask always_keep has length {len(entries)}; X has {counted(n_columns, 'column')}.")
         return [int(j) for j in np.flatnonzero(entries)]
-    return sorted({_column_number(entry, n_columns, names) for entry in entries})
+    numbers = sorted(_column_number(entry, n_columns, names) for entry in entries)
+    if len(set(numbers)) < len(numbers):
+        raise ValueError("always_keep names a column more than once. If it is a mask, write True and False, not 1 and 0.")
+    return numbers
 
 
 def _column_number(entry: Any, n_columns: int, names: NDArray[Any] | None) -> int:
