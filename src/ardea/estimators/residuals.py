@@ -21,6 +21,7 @@ from math import copysign, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import fft, linalg, sparse, special
 
 from ardea.core.problem import EPS, TINY, Array, Index
@@ -398,14 +399,18 @@ def centred_groups(X: Any, y: Array, groups: Index | None) -> int:
     if not isinstance(X, np.ndarray):
         return 0
     order = slice(None) if groups is None else np.argsort(groups, kind="stable")
-    ends = np.arange(y.size)
-    for columns in (y[order][:, None], X[order, :FIRST_COLUMNS]):
-        rounded = EPS * len(columns) * np.abs(columns).max(axis=0, initial=0.0)
-        zero = (np.abs(np.cumsum(columns, axis=0)[ends]) <= rounded).all(axis=1) & (columns[ends] != 0).any(axis=1)
-        ends = ends[zero]
-        if ends.size < max(FEWEST_CENTRED, CENTRED_SHARE * y.size):
-            return 0
-    return int(ends.size)
+    ends = np.flatnonzero(_sums_vanish(y := y[order]) & (y != 0))
+    if ends.size < (fewest := max(FEWEST_CENTRED, CENTRED_SHARE * y.size)):
+        return 0
+    columns = X[order, :FIRST_COLUMNS]
+    ends = ends[_sums_vanish(columns)[ends].all(axis=1) & (columns[ends] != 0).any(axis=1)]
+    return 0 if ends.size < fewest else int(ends.size)
+
+
+def _sums_vanish(columns: Array) -> NDArray[np.bool_]:
+    """Whether the sums up to every row are zero."""
+    rounded = EPS * len(columns) * np.abs(columns).max(axis=0, initial=0.0)
+    return np.asarray(np.abs(np.cumsum(columns, axis=0)) <= rounded)
 
 
 def equal_pairs(values: Any) -> tuple[Index, float]:
