@@ -134,8 +134,8 @@ def test_statistics_are_those_of_the_tests(m, k):
     # Neighbours
     near = residuals._near(n)
     transforms = fft.rfft(look.rows)
-    value, variance = dependence.compiled.neighbours(transforms, near.number, near.power, near.of_squares)
-    chance = residuals._of_pairs(value, variance, near.squares, near.cubes)
+    found = dependence.compiled.neighbours(transforms, near.number, near.power, near.of_squares)
+    chance = near.chance(*found, look.kurtosis)
     largest = dependence.compiled.largest(fft.irfft(transforms[:2], n), n // 3, transforms[1, 0].real)
     chance = min(chance, residuals._of_lags(largest, n))
     np.testing.assert_allclose(chance, residuals.harm_in_order(X[:n], errors, fitted).chance, rtol=1e-7)

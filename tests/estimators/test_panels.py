@@ -52,7 +52,7 @@ def test_the_chance_is_that_of_all_orders_within_groups(sizes):
         sums = [np.dot(order[1:], order[:-1]) for order in map(np.array, itertools.permutations(own))]
         mean, variance, found = mean + np.mean(sums), variance + np.var(sums), found + own[1:] @ own[:-1]
     harm = harm_within(np.arange(codes.size)[:, None] ** 2.0, errors, np.empty((codes.size, 0)), codes)
-    np.testing.assert_allclose(harm.chance, special.ndtr((mean - found) / np.sqrt(variance)))
+    np.testing.assert_allclose(harm.chance, 2 * special.ndtr(-abs(mean - found) / np.sqrt(variance)))
 
 
 @pytest.mark.parametrize("by", ["date", "label"])

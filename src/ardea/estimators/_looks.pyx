@@ -303,15 +303,16 @@ def look(
 def neighbours(
     double complex[:, ::1] transforms,
     const double[::1] count,
-    const double[::1] near,
+    const double[:, ::1] near,
     const double[::1] of_squares,
 ):
-    """Return the sum over pairs of rows that are near each other, and its variance, from the transforms of a look.
+    """Return three sums over pairs of rows that are near each other, and their variance, from transforms of a look.
 
     The powers of errors, what was fitted given back, and of their squares are left in place of the first two.
     """
     cdef Py_ssize_t f, l
-    cdef double m = 0.0, own, taken, value = 0.0, norm = 0.0, variance = 0.0, square = transforms[1, 0].real
+    cdef double m = 0.0, own, taken, alike = 0.0, turned = 0.0, apart = 0.0, norm = 0.0, variance = 0.0
+    cdef double square = transforms[1, 0].real
     with nogil:
         for f in range(count.shape[0]):
             m += count[f]  # all frequencies are as many as rows
@@ -327,10 +328,12 @@ def neighbours(
                 taken += transforms[l, f].real ** 2 + transforms[l, f].imag ** 2
             own = transforms[0, f].real ** 2 + transforms[0, f].imag ** 2
             own /= 1 - min(taken / m, MOST_TAKEN)
-            value += near[f] * own
+            alike += near[0, f] * own
+            turned += near[1, f] * own
+            apart += near[2, f] * own
             norm += count[f] * own
             transforms[0, f] = own
-    return value / norm - 1, variance / square**2
+    return (alike / norm - 1, turned / norm - 1, apart / norm - 1), variance / square**2
 
 
 def largest(const double[:, ::1] lags, int number, double squared):

@@ -476,7 +476,9 @@ def checked_keep(always_keep: Any, n_columns: int, names: NDArray[Any] | None) -
         return [int(j) for j in np.flatnonzero(entries)]
     numbers = sorted(_column_number(entry, n_columns, names) for entry in entries)
     if len(set(numbers)) < len(numbers):
-        raise ValueError("always_keep names a column more than once. If it is a mask, write True and False, not 1 and 0.")
+        raise ValueError(
+            "always_keep names a column twice or more. If it is a mask, write True and False, not 1 and 0."
+        )
     return numbers
 
 

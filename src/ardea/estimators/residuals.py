@@ -7,15 +7,18 @@ product of two periodograms, of the errors and of the columns (averaged), each o
 two intraclass correlations. What the fitted terms took away from the errors, a share h of the power at a frequency if
 those are independent, is given back. Rows are said to depend on each other where v is large and independent errors
 would hardly ever be as correlated. For these, sums over pairs of rows are a quadratic form of random signs: its
-variance is known, whatever the variances of the rows, and its tail is that of the χ² that has the skewness of its
-eigenvalues. In order there are two such sums: one of all pairs of rows that are near each other, and, for seasons, the
-largest of those of all pairs that are k apart, k up to a third of the rows. The signs of products of rows k apart are
-independent: its tail is normal at most, times the number of k. Neighbours within a group are compared with all orders
-of its rows, since rows of a group may be alike without being a series.
+variance is known, whatever the variances of the rows (for neighbours bounded by the kurtosis, which dependence leaves
+alone), and its tail is that of the χ² that has the skewness of its eigenvalues. In order there are two such sums: one
+of all pairs of rows that are near each other, and, for seasons, the largest of those of all pairs that are k apart, k
+up to a third of the rows. The first counts three times: as it is, with every other sign turned, and for neighbours that
+differ alone, as differences do. The signs of products of rows k apart are independent: its tail is normal at most,
+times the number of k. Neighbours within a group are compared with all orders of its rows, since rows of a group may be
+alike without being a series.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import copysign, log, sqrt
 from typing import Any, NamedTuple
@@ -94,10 +97,10 @@ def unusual(look: Any, rate: float, neighbours: Any, largest: Any) -> bool:
         return True
     if look.theirs.size and of_far_rows(look.theirs, look.left, m - q)[1].min() < near * FAR_ALARM:
         return True
-    count, power, of_squares, squares, cubes = _near(m)
     transforms = fft.rfft(look.rows, overwrite_x=True)
-    value, variance = neighbours(transforms, count, power, of_squares)  # leaves the powers in place of transforms
-    if _of_pairs(value, variance, squares, cubes) < near * PERHAPS:
+    test = _near(m)
+    found = neighbours(transforms, test.number, test.power, test.of_squares)  # leaves the powers in place of transforms
+    if test.chance(*found, look.kurtosis) < near * PERHAPS:
         return True
     squared = transforms[1, 0].real
     return bool(
@@ -168,14 +171,15 @@ def harm_in_order(columns: Array, errors: Array, fitted: Array) -> Harm:
     True
     """
     m, errors = errors.size, errors - errors.sum() / errors.size
-    square, (count, near, of_squares, squares, cubes) = float(errors @ errors), _near(m)
+    square, test = float(errors @ errors), _near(m)
     both = np.empty((m, 2 + fitted.shape[1]))
     both[:, 0], both[:, 1], both[:, 2:] = errors, errors**2, fitted
     power = _squared(fft.rfft(both, axis=0, overwrite_x=True))
     taken = power[:, 2:] @ np.full(fitted.shape[1], 1 / m)
-    own = _of_mean_one(power[:, 0] / (1 - np.minimum(taken, MOST_TAKEN)), count, m)
-    variance = float(of_squares @ power[:, 1]) / square**2
-    chance = _of_pairs(float(near @ own) / (m - 1) - 1, variance, squares, cubes)
+    own = _of_mean_one(power[:, 0] / (1 - np.minimum(taken, MOST_TAKEN)), test.number, m)
+    variance = float(test.of_squares @ power[:, 1]) / square**2
+    kurtosis = m * float(np.sum(errors**4)) / square**2
+    chance = test.chance((test.power @ own / (m - 1) - 1).tolist(), variance, kurtosis)
     lags = fft.irfft(np.column_stack([own, power[:, 1]]), m, axis=0).T
     z = np.abs(_at_lags(lags, square))
     far = float(_of_lags(z.max(), m))
@@ -183,8 +187,8 @@ def harm_in_order(columns: Array, errors: Array, fitted: Array) -> Harm:
     correlation = float(errors[lag:] @ errors[:-lag]) / square
     if chance > PERHAPS and far > ALARM:
         return Harm(1.0, min(chance, far), correlation, lag)
-    power = _of_mean_one(_squared(fft.rfft(columns, axis=0)), count, m).mean(axis=1)
-    return Harm(float(count @ (power * own)) / (m - 1), min(chance, far), correlation, lag)
+    power = _of_mean_one(_squared(fft.rfft(columns, axis=0)), test.number, m).mean(axis=1)
+    return Harm(float(test.number @ (power * own)) / (m - 1), min(chance, far), correlation, lag)
 
 
 def basis_of(constant: Array, columns: Array) -> Array:
@@ -227,28 +231,43 @@ def _of_lags(z: Any, m: int) -> Any:
 
 
 class Near(NamedTuple):
-    """What the test of neighbours needs at every frequency up to one half, whatever the errors of m rows are."""
+    """What the tests of neighbours need at every frequency up to one half, whatever the errors of m rows are.
+
+    Rows that are k apart have the weight w_k = 0.3ᵏ and, where neighbours differ, (−0.3)ᵏ or, as those of differences,
+    −0.3 for k = 1 only.
+    """
 
     number: Array  # how often it stands among all m: twice, but for zero and the half
-    power: Array  # of the weights w_k of rows that are k apart, of mean 1, times that number
-    of_squares: Array  # of power of squared errors: what it adds to the variance 2Σ w_k²e²_t e²_{t+k}
-    squares: float  # Σ (w − 1)², over all m frequencies
-    cubes: float
+    power: Array  # of the three weights, of mean 1, times that number
+    of_squares: Array  # of power of squared errors: what it adds to the variance 2Σ w_k²e²_t e²_{t+k}, the largest
+    sums: list[tuple[float, float]]  # Σ (w − 1)² and Σ (w − 1)³ of each, over all m frequencies
+
+    def chance(self, values: Sequence[float], variance: float, kurtosis: float) -> float:
+        """Return the chance that one of the sums is as unlikely, given their variance for random signs.
+
+        Errors that depend on each other raise it, as rows of unequal variance s_t do: by E s²/(E s)² at most, which is
+        a third of the kurtosis of normal errors.
+        """
+        variance = min(variance, max(kurtosis / 3, 1.0) * float(self.of_squares[0]))
+        each = [_of_pairs(one, variance, *of) for one, of in zip(values, self.sums, strict=True)]
+        return min(len(each) * min(each), 1.0)
 
 
 @lru_cache(maxsize=8)
 def _near(m: int) -> Near:
-    """Return what the test of m rows needs."""
+    """Return what the tests of m rows need."""
     count = np.full(m // 2 + 1, 2.0)
     count[0] = 1.0
     if m % 2 == 0:
         count[-1] = 1.0
-    near = np.abs(1 - NEIGHBOURS * np.exp(2j * np.pi * np.arange(count.size) / m)) ** -2
-    near = _of_mean_one(near, count, m)
-    weights = fft.irfft(near, m) ** 2
+    turn = np.exp(2j * np.pi * np.arange(count.size) / m)
+    series = [np.abs(1 - weight * turn) ** -2 for weight in (NEIGHBOURS, -NEIGHBOURS)]
+    each = [_of_mean_one(power, count, m) for power in (*series, 1 - 2 * NEIGHBOURS * turn.real)]
+    weights = fft.irfft(each[0], m) ** 2
     weights[0] = 0.0
-    squares, cubes = (float(count[1:] @ (near[1:] - 1) ** n) for n in (2, 3))
-    return Near(count, count * near, 2 * count * fft.rfft(weights).real / m, squares, cubes)
+    squares, cubes = ([float(count[1:] @ (one[1:] - 1) ** n) for one in each] for n in (2, 3))
+    of_squares = 2 * count * fft.rfft(weights).real / m
+    return Near(count, count * np.array(each), of_squares, list(zip(squares, cubes, strict=True)))
 
 
 def _squared(numbers: Any) -> Array:
@@ -289,8 +308,8 @@ def harm_by_groups(columns: Array, errors: Array, fitted: Array, codes: Index) -
 def harm_within(columns: Array, errors: Array, fitted: Array, codes: Index) -> Harm:
     """Return what dependence of neighbours in one group does, in order of appearance; see `harm_in_order`.
 
-    Neighbours must be more alike than other rows of their group: what is told of is the chance of a larger sum of
-    their products if the errors of every group were dealt to its rows at random.
+    Neighbours must be more alike, or differ more, than other rows of their group: what is told of is the chance of a
+    sum of their products as far off if the errors of every group were dealt to its rows at random.
     """
     order = np.argsort(codes, kind="stable")
     errors, codes = errors[order] - errors.mean(), codes[order]
@@ -319,7 +338,7 @@ def harm_between(columns: Array, errors: Array, fitted: Array, codes: Index) -> 
 
 
 def _chance_within(errors: Array, codes: Index) -> float:
-    """Return the chance of as large a sum of products of neighbours in one group, over all orders within groups.
+    """Return the chance of a sum of products of neighbours in one group as far off, over all orders within groups.
 
     Let n errors e of a group have the mean 0, S = Σ e² and Q = Σ e⁴. In random order R = Σ e_t e_{t+1} has the mean
     −S/n. R² sums over pairs of pairs, of which n − 1 are the same, 2(n − 2) share a row and (n − 2)(n − 3) none, with
@@ -332,7 +351,7 @@ def _chance_within(errors: Array, codes: Index) -> float:
     S, Q = np.bincount(codes, apart**2), np.bincount(codes, apart**4)
     variance = float(((S**2 - Q) / n + (S**2 - 2 * Q) / np.maximum(n * (n - 1), 1.0) - (S / n) ** 2).sum())
     beyond = float((apart[1:] * apart[:-1])[codes[1:] == codes[:-1]].sum() + (S / n).sum())
-    return float(special.ndtr(-beyond / sqrt(variance))) if variance > EPS * float(S @ S) else 1.0
+    return float(2 * special.ndtr(-abs(beyond) / sqrt(variance))) if variance > EPS * float(S @ S) else 1.0
 
 
 def _of_pairs(value: float, variance: float, squares: float, cubes: float) -> float:
