@@ -134,7 +134,7 @@ def test_statistics_are_those_of_the_tests(m, k):
     # Neighbours
     near = residuals._near(n)
     transforms = fft.rfft(look.rows)
-    found = dependence.compiled.neighbours(transforms, near.number, near.power, near.of_squares)
+    found = dependence.compiled.neighbours(transforms, *near[:4])
     chance = near.chance(*found, look.kurtosis)
     largest = dependence.compiled.largest(fft.irfft(transforms[:2], n), n // 3, transforms[1, 0].real)
     chance = min(chance, residuals._of_lags(largest, n))

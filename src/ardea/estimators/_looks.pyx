@@ -305,20 +305,22 @@ def neighbours(
     const double[::1] count,
     const double[:, ::1] near,
     const double[::1] of_squares,
+    const double[::1] of_sizes,
 ):
-    """Return three sums over pairs of rows that are near each other, and their variance, from transforms of a look.
+    """Return three sums over pairs of rows that are near each other, their variance, and how variances of rows differ.
 
     The powers of errors, what was fitted given back, and of their squares are left in place of the first two.
     """
     cdef Py_ssize_t f, l
     cdef double m = 0.0, own, taken, alike = 0.0, turned = 0.0, apart = 0.0, norm = 0.0, variance = 0.0
-    cdef double square = transforms[1, 0].real
+    cdef double sizes = 0.0, square = transforms[1, 0].real
     with nogil:
         for f in range(count.shape[0]):
             m += count[f]  # all frequencies are as many as rows
         for f in range(count.shape[0]):
             own = transforms[1, f].real ** 2 + transforms[1, f].imag ** 2
             variance += of_squares[f] * own
+            sizes += of_sizes[f] * own
             transforms[1, f] = own
             if f == 0:
                 transforms[0, f] = 0.0
@@ -333,7 +335,7 @@ def neighbours(
             apart += near[2, f] * own
             norm += count[f] * own
             transforms[0, f] = own
-    return (alike / norm - 1, turned / norm - 1, apart / norm - 1), variance / square**2
+    return (alike / norm - 1, turned / norm - 1, apart / norm - 1), variance / square**2, sizes / square**2
 
 
 def largest(const double[:, ::1] lags, int number, double squared):

@@ -99,7 +99,7 @@ def unusual(look: Any, rate: float, neighbours: Any, largest: Any) -> bool:
         return True
     transforms = fft.rfft(look.rows, overwrite_x=True)
     test = _near(m)
-    found = neighbours(transforms, test.number, test.power, test.of_squares)  # leaves the powers in place of transforms
+    found = neighbours(transforms, *test[:4])  # leaves the powers in place of transforms
     if test.chance(*found, look.kurtosis) < near * PERHAPS:
         return True
     squared = transforms[1, 0].real
@@ -177,9 +177,9 @@ def harm_in_order(columns: Array, errors: Array, fitted: Array) -> Harm:
     power = _squared(fft.rfft(both, axis=0, overwrite_x=True))
     taken = power[:, 2:] @ np.full(fitted.shape[1], 1 / m)
     own = _of_mean_one(power[:, 0] / (1 - np.minimum(taken, MOST_TAKEN)), test.number, m)
-    variance = float(test.of_squares @ power[:, 1]) / square**2
+    variance, sizes = (float(of @ power[:, 1]) / square**2 for of in (test.of_squares, test.of_sizes))
     kurtosis = m * float(np.sum(errors**4)) / square**2
-    chance = test.chance((test.power @ own / (m - 1) - 1).tolist(), variance, kurtosis)
+    chance = test.chance((test.power @ own / (m - 1) - 1).tolist(), variance, sizes, kurtosis)
     lags = fft.irfft(np.column_stack([own, power[:, 1]]), m, axis=0).T
     z = np.abs(_at_lags(lags, square))
     far = float(_of_lags(z.max(), m))
@@ -240,15 +240,16 @@ class Near(NamedTuple):
     number: Array  # how often it stands among all m: twice, but for zero and the half
     power: Array  # of the three weights, of mean 1, times that number
     of_squares: Array  # of power of squared errors: what it adds to the variance 2Σ w_k²e²_t e²_{t+k}, the largest
+    of_sizes: Array  # of the same: adds to E s_t s_{t+k}/(E s)² for variances s, on average over k = 3 to 6
     sums: list[tuple[float, float]]  # Σ (w − 1)² and Σ (w − 1)³ of each, over all m frequencies
 
-    def chance(self, values: Sequence[float], variance: float, kurtosis: float) -> float:
+    def chance(self, values: Sequence[float], variance: float, sizes: float, kurtosis: float) -> float:
         """Return the chance that one of the sums is as unlikely, given their variance for random signs.
 
         Errors that depend on each other raise it, as rows of unequal variance s_t do: by E s²/(E s)² at most, which is
-        a third of the kurtosis of normal errors.
+        a third of the kurtosis of normal errors or, where s changes slowly, `sizes`.
         """
-        variance = min(variance, max(kurtosis / 3, 1.0) * float(self.of_squares[0]))
+        variance = min(variance, max(kurtosis / 3, sizes, 1.0) * float(self.of_squares[0]))
         each = [_of_pairs(one, variance, *of) for one, of in zip(values, self.sums, strict=True)]
         return min(len(each) * min(each), 1.0)
 
@@ -267,7 +268,8 @@ def _near(m: int) -> Near:
     weights[0] = 0.0
     squares, cubes = ([float(count[1:] @ (one[1:] - 1) ** n) for one in each] for n in (2, 3))
     of_squares = 2 * count * fft.rfft(weights).real / m
-    return Near(count, count * np.array(each), of_squares, list(zip(squares, cubes, strict=True)))
+    of_sizes = count * np.mean([(turn**k).real for k in (3, 4, 5, 6)], axis=0)
+    return Near(count, count * np.array(each), of_squares, of_sizes, list(zip(squares, cubes, strict=True)))
 
 
 def _squared(numbers: Any) -> Array:
