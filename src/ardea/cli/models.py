@@ -48,8 +48,8 @@ from ardea.saving import save
 from ardea.show import figure_bytes, plot_coefficients, plot_path, write_report
 from ardea.show.fits import equations_of
 from ardea.tables import write_whole
-from ardea.tables.columns import level_names
 from ardea.tables.dates import in_utc, names_time
+from ardea.tables.levels import level_names
 from ardea.tables.reading import open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, read_series

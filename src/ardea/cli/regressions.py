@@ -20,7 +20,7 @@ from ardea.names import check_candidates, counted, sized
 from ardea.show.answers import OFTEN_SMALLER, Summary
 from ardea.show.fits import r_squared
 from ardea.show.report import chosen_how
-from ardea.tables.columns import level_names
+from ardea.tables.levels import level_names
 from ardea.tables.rows import Rows
 from ardea.tables.table import SHOWN_NAMES, all_named, shortened
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows
 from ardea.core.problem import Array, require
 from ardea.names import counted
-from ardea.tables.columns import FEW, Columns, texts_of
+from ardea.tables.columns import Columns, texts_of
 from ardea.tables.dates import looks_like_dates, names_time
-from ardea.tables.notation import TOTALS
+from ardea.tables.notation import FEW, TOTALS
 from ardea.tables.reading import Header, open_table
 from ardea.tables.series import set_back, times_of
 from ardea.tables.table import (

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from ardea.core.problem import Array, Index
 from ardea.names import counted, nor_others
 from ardea.tables.arrays import states_or_fields
-from ardea.tables.columns import FEW, FEWEST_IN_A_RUN, Columns, as_numbers, is_numeric, sign_of, texts_of
+from ardea.tables.columns import FEWEST_IN_A_RUN, Columns, as_numbers, is_numeric, sign_of, texts_of
 from ardea.tables.dates import OF_DAY, as_dates, compact_dates, dates_by_order, name_zones, names_time, time_of_day
+from ardea.tables.notation import FEW
 from ardea.tables.reading import ending_of, open_table
 from ardea.tables.table import (
     ARRAYS,
