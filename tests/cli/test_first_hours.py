@@ -86,3 +86,69 @@ def test_apostrophes_group_thousands(loads, tmp_path, capsys, mark):
     out, _ = done(capsys, "fit", written(loads.assign(mass=grouped), tmp_path / "g.csv"), "--target=load")
     first = next(one for one in grouped if mark in one)
     assert out == f"{plain}How g.csv was read:\n  apostrophes in column 'mass' group thousands ({first})\n"
+
+
+# Runs of equations ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def swings(tmp_path_factory):
+    """Return a model of three runs, a, b and c, of a damped oscillator that starts at 1, 2 and 3."""
+    t, rng, parts = np.arange(0, 6, 0.1), np.random.default_rng(0), []
+    for run, size in (("a", 1), ("b", 2), ("c", 3)):
+        x, v = (size * np.exp(-0.5 * t) * wave(2 * t) for wave in (np.cos, np.sin))
+        noise = 0.002 * rng.normal(size=(2, t.size))
+        parts.append(pd.DataFrame({"run": run, "t": t.round(1) + size, "x": x + noise[0], "v": noise[1] - v}))
+    place = tmp_path_factory.mktemp("swings")
+    path = written(pd.concat(parts), place / "runs.csv")
+    options = ["--time", "t", "--series", "run", "--degree", "1", "--out", str(place / "run")]
+    assert main(["discover", path, *options]) == 0
+    return place / "run" / "model.ardea"
+
+
+def test_a_run_begins_as_a_named_run_of_the_data_did(swings, capsys):
+    for number, run in enumerate("abc", 1):
+        out, said = done(capsys, "simulate", swings, "--until", 5, "--step", 1, "--series", run)
+        rows = np.loadtxt(out.splitlines(), delimiter=",", skiprows=1)
+        np.testing.assert_allclose(rows[:, 0], np.arange(number, 6))
+        np.testing.assert_allclose(rows[0, 1:], [number, 0], atol=0.01)
+        size = number * np.exp(-0.5 * (rows[:, 0] - number))
+        np.testing.assert_allclose(rows[:, 1], size * np.cos(2 * (rows[:, 0] - number)), atol=0.02)
+        assert f"The start is that of run '{run}', at t = {number}.0." in said
+    _, said = done(capsys, "simulate", swings, "--until", 5)
+    assert "--series RUN begins as another: a, b, c" in said
+
+
+def test_runs_that_are_not_there_are_refused_with_those_that_are(swings, loads, tmp_path, capsys):
+    assert "has no run 'd'. There are a, b, c." in refused(capsys, "simulate", swings, "--until", 5, "--series", "d")
+    both = ["--series", "a", "--start", "1,2"]
+    assert "leave out --start and --from" in refused(capsys, "simulate", swings, "--until", 5, *both)
+    alone = written(pd.DataFrame({"t": np.arange(40) / 10, "x": np.exp(-np.arange(40) / 10)}), tmp_path / "alone.csv")
+    done(capsys, "discover", alone, "--time", "t", "--degree", 1, "--form", "weak", "--out", tmp_path / "run")
+    said = refused(capsys, "simulate", tmp_path / "run" / "model.ardea", "--until", 5, "--series", "a")
+    assert "the model knows no runs by name" in said
+
+
+def test_a_start_is_told_by_names_in_any_order(swings, capsys):
+    plain = done(capsys, "simulate", swings, "--until", 2, "--start", "1,2").out
+    for start in ("x=1,v=2", "v=2, x=1"):
+        assert done(capsys, "simulate", swings, "--until", 2, "--start", start).out == plain
+    for start, told in [
+        ("x=1", "v is lacking"),
+        ("x=1,w=2", "w is none of them; v is lacking"),
+        ("x=1,2", "all of them with their names, or none"),
+        ("x=1,v=2,x=3", "one is given twice"),
+        ("1,2,3", "got 3"),
+    ]:
+        said = refused(capsys, "simulate", swings, "--until", 2, "--start", start)
+        assert "--start needs 2 numbers, for x, v" in said
+        assert told in said
+
+
+def test_times_of_a_run_have_the_digits_of_their_step(swings, capsys):
+    for options in (["--step", "0.1", "--until", "1"], ["--until", "10"]):
+        out, _ = done(capsys, "simulate", swings, "--start", "1,0", *options)
+        times = [line.split(",")[0] for line in out.splitlines()[1:12]]
+        assert times == ["0.0", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "1.0"]
+    out, _ = done(capsys, "simulate", swings, "--start", "1,0", "--step", "0.333333333333333", "--until", "1")
+    assert out.splitlines()[2].startswith("0.333333333333333,")

@@ -40,6 +40,7 @@ from ardea.cli.outputs import (
     told_written,
     whole_folder,
 )
+from ardea.cli.starts import starts_of
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
 from ardea.equation import Equation
@@ -57,7 +58,7 @@ from ardea.tables.table import Table, TableError, joined_names, shortened
 
 # What a model notes of a table, to read others like it.
 NOTHING_NOTED: dict[str, Any] = {"target": "", "time": "", "header": True, "columns": 0, "decimal": None, "na": []}
-NOTHING_NOTED |= {"levels": {}, "products": {}, "signs": {}, "series": ""}
+NOTHING_NOTED |= {"levels": {}, "products": {}, "signs": {}, "starts": {}, "series": ""}
 # Candidates named in a line (a convention), and the degree of the polynomials where none was told.
 MOST_TRIED, USUAL_DEGREE = 12, 3
 # A convention: of 20 rows of Lorenz 63 with 5 % noise no equations were exact (docs/equations_table.md, short).
@@ -296,7 +297,7 @@ def discovered(options: argparse.Namespace) -> Found:
     settings = {"u": series.u, "feature_names": series.names, "space": series.space, "time_unit": options.time_unit}
     model.fit(series.x, in_utc(series.t) if series.zoned else series.t, **settings)
     clock = options.time if "," in (options.time or "") and options.time != series.time else series.time
-    noted = {"levels": series.levels, "time": clock, "series": options.series or ""}
+    noted = {"levels": series.levels, "time": clock, "series": options.series or "", "starts": starts_of(model, series)}
     model.table_ = {**written(options), **noted}
     model.warnings_ = in_words_of_file(model.warnings_, series)
     return Found(model, series, (series.x, series.t, series.u))

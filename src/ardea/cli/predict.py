@@ -30,6 +30,7 @@ from ardea.cli.models import (
 )
 from ardea.cli.outputs import as_csv, print_or_write, told_written, write_file
 from ardea.cli.regressions import arrays, fitted, multiplied
+from ardea.cli.starts import Start, start_of
 from ardea.core.problem import Array
 from ardea.dynamics.series import IN_UTC, Clock, input_curve
 from ardea.names import counted
@@ -54,6 +55,9 @@ PAGES = (".html", ".htm", ".xhtml")
 CURVE = 100
 # A share of a step: a last one that ends so little after --until is one of it (derived: rounding of a million steps).
 ROUNDING = 1e-9
+# Digits of times that a step of few digits gives, and spacings of numbers by which a sum of products misses these
+# (derived: double precision holds 15 digits; three roundings).
+NEAT_DIGITS, LAST_BITS = 14, 4
 
 
 def run(options: argparse.Namespace) -> None:
@@ -227,22 +231,23 @@ def simulate(options: argparse.Namespace) -> None:
     if is_field(model):
         raise Failure(_run_of_field(model, options.model))
     names = model.model_.states if hasattr(model.model_, "states") else model.feature_names_
-    needs = f"--start needs {len(names)} numbers, for {', '.join(names)}"
-    if options.start is None and model.joint_ is None:
-        raise Failure(f"Say where to begin: {needs}.")
-    if options.start is not None and len(options.start) != len(names):
-        raise Failure(f"{needs}; got {len(options.start)}.")
-    t = _times_of_run(model, options)
+    start = start_of(model, options, table_notes(model)["starts"])
+    t = _times_of_run(model, options, start)
     u = _inputs_of(model, options, t)
     with kept_warnings() as notes:
-        states = np.asarray(model.simulate(options.start, t, u))
+        states = np.asarray(model.simulate(start.states, t, u))
     time = table_notes(model)["time"] or "t"
     times = model.dates(t[: len(states)])
     columns = {time: in_utc(times) if clock_of(model).zoned else times, **dict(zip(names, states.T, strict=True))}
     print_or_write(columns, options.out, exact=time)
-    if options.start is None:
+    if start.told:
+        print(f"{start.told}, at {time} = {text_of(model, start.time)}.", file=sys.stderr)
+    elif start.states is None:
         which, begin = ("last", model.joint_.last) if t[0] >= model.joint_.last.time else ("first", model.joint_.first)
-        row = f"the {which} row of the data, {time} = {text_of(model, begin.time)} (of several series: of the {which})"
+        runs = shortened([*table_notes(model)["starts"]])
+        others = f"; --series RUN begins as another: {runs}" * bool(runs)
+        of = f"(of several series: of the {which}{others})"
+        row = f"the {which} row of the data, {time} = {text_of(model, begin.time)} {of}"
         print(f"The start is the smoothed state at {row}.", file=sys.stderr)
     print_warnings([*notes, *(as_options(one) for one in model.warnings_ if "explain misfit" in one)])
 
@@ -258,24 +263,31 @@ def _run_of_field(model: Any, path: Path) -> str:
     )
 
 
-def _times_of_run(model: Any, options: argparse.Namespace) -> Array:
-    """Return the times to print: from --from, else the first row of the data or 0, until --until."""
-    known = options.start is None
+def _times_of_run(model: Any, options: argparse.Namespace, start: Start) -> Array:
+    """Return the times to print: from --from, else the first row of the data or of a run of it or 0, until --until."""
     until = number_of(model, in_zone(options.until, options.zone), "--until")
-    first = model.joint_.first.time if known else 0.0
-    begin = first if options.begin is None else number_of(model, in_zone(options.begin, options.zone), "--from")
+    begin = start.time
+    if options.begin is not None:
+        begin = number_of(model, in_zone(options.begin, options.zone), "--from")
     if not until > begin:
-        where = "the first row of the data, at" if known and options.begin is None else "the start,"
+        known = options.start is None and options.begin is None
+        where = "the first row of the data, at" if known else "the start,"
         raise Failure(f"--until {text_of(model, until)} is not after {where} {text_of(model, begin)}.")
     if model.discrete_time:
         return np.arange(round(begin), np.floor(until) + 1)
     if options.step is None:
-        return np.linspace(begin, until, CURVE + 1)
+        return _neat(np.linspace(begin, until, CURVE + 1))
     steps = np.floor((until - begin) / options.step + ROUNDING)
     if steps < 1:
         ends = f"{text_of(model, begin)} to {text_of(model, until)}"
         raise Failure(f"--step {options.step:g} is longer than the run, which goes from {ends}: give a smaller one.")
-    return np.minimum(begin + options.step * np.arange(steps + 1), until)
+    return np.minimum(_neat(begin + options.step * np.arange(steps + 1)), until)
+
+
+def _neat(t: Array) -> Array:
+    """Return times as they are written, 0.3 for 0.30000000000000004, where this changes the last bits alone."""
+    rounded = np.array([float(f"{one:.{NEAT_DIGITS}g}") for one in t.tolist()])
+    return np.where(np.abs(rounded - t) <= LAST_BITS * np.spacing(np.abs(t).max()), rounded, t)
 
 
 def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
