@@ -907,7 +907,7 @@ def test_few_wrong_cells_do_not_cost_a_column(tmp_path, capsys):
         path.write_text("\n".join(["a,y", *(f"{sign.format(i % 7)},{i}" for i in range(50))]), encoding="utf-8")
         assert "was left out" in record(capsys, "fit", path, "--target", "y")["remarks"][0]
     path.write_text("\n".join(["a,y", *(f"{i}{'%€'[i % 2]},{i}" for i in range(50))]), encoding="utf-8")
-    assert "such as '0%': write the numbers alone" in fails(capsys, "fit", path, "--target", "y")
+    assert "mixes numbers in different units: % in 25 cells (first in line 2) and €" in fails(capsys, "fit", path, "--target", "y")
 
 
 def test_a_sign_is_read_where_it_leaves_no_doubt(tmp_path, capsys):

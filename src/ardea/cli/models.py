@@ -54,7 +54,7 @@ from ardea.tables.levels import level_names
 from ardea.tables.reading import open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, read_series
-from ardea.tables.table import Table, TableError, joined_names, shortened
+from ardea.tables.table import Table, TableError, all_of, joined_names, shortened
 
 # What a model notes of a table, to read others like it.
 NOTHING_NOTED: dict[str, Any] = {"target": "", "time": "", "header": True, "columns": 0, "decimal": None, "na": []}
@@ -308,14 +308,19 @@ def series_of(options: argparse.Namespace) -> Series:
     if options.time is not None and options.step is not None:
         raise Failure("Give --time or --step, not both.")
     if options.time is None and options.step is None and not options.map:
-        near = next(filter(names_time, table_of(options).names), None)
-        tried = "" if near is None else f"\nTry: {command_line(options, time=near)}"
-        raise Failure(f"Say when the rows were taken: --time COLUMN, or --step DT (or --map for discrete time).{tried}")
+        table, lists = table_of(options), (options.states, options.inputs, [*filter(None, [options.series])])
+        all_of(partial(_refuse_without_time, table, options), *(partial(table.columns, one) for one in lists))
     with helped(options):
         series = read_series(options.data, choice_of(options), memory=options.memory, **text_settings(options))
         if series.space is None:
             series.require_samples(options.data)
     return series if series.t is not None else replace(series, t=options.step or 1.0)
+
+
+def _refuse_without_time(table: Table, options: argparse.Namespace) -> None:
+    near = next(filter(names_time, table.names), None)
+    tried = "" if near is None else f"\nTry: {command_line(options, time=near)}"
+    raise Failure(f"Say when the rows were taken: --time COLUMN, or --step DT (or --map for discrete time).{tried}")
 
 
 def choice_of(options: argparse.Namespace) -> Choice:

@@ -22,6 +22,7 @@ import numpy as np
 
 from ardea.tables.columns import decided, notation_of, sign_of, uneven_or_wrong
 from ardea.tables.layout import counts_on, doubtful_dots, holds_units, is_whole
+from ardea.tables.spreadsheets import read_spreadsheet, sheet_names
 from ardea.tables.table import (
     ARRAYS,
     PARQUET,
@@ -31,8 +32,6 @@ from ardea.tables.table import (
     Table,
     TableError,
     read_arrays,
-    read_spreadsheet,
-    sheet_names,
     shortened,
     sound_names,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from ardea.tables.table import (
     DEFAULT_MEMORY,
     Table,
     TableError,
+    all_of,
     bytes_of,
     read_arrays,
     shortened,
@@ -133,11 +135,11 @@ def read_series(
 
 
 def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, list[str]] | None) -> Series:
-    inputs = table.columns(choice.inputs)
-    clock = [] if choice.time is None else table.columns([choice.time])
-    time, label = clock[0] if clock else None, None if choice.series is None else table.column(choice.series)
-    apart = dict.fromkeys([*clock, *(one for one in (label,) if one is not None), *inputs])
-    states = table.columns(choice.states) or [name for name in table.names if name not in apart]
+    single = ([] if one is None else [one] for one in (choice.time, choice.series))
+    lists = (partial(table.columns, texts) for texts in (*single, choice.inputs, choice.states))
+    clock, labels, inputs, states = all_of(*lists)
+    time, label, apart = next(iter(clock), None), next(iter(labels), None), dict.fromkeys([*clock, *labels, *inputs])
+    states = states or [name for name in table.names if name not in apart]
     if not states or apart.keys() & set(states):
         raise ValueError("The states must be at least one column, and none of them the time, the series or an input.")
     frame, ends, whole = _sampled(table, list(dict.fromkeys([*states, *inputs, *apart])), memory)
