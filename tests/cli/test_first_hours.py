@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -152,3 +154,41 @@ def test_times_of_a_run_have_the_digits_of_their_step(swings, capsys):
         assert times == ["0.0", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "1.0"]
     out, _ = done(capsys, "simulate", swings, "--start", "1,0", "--step", "0.333333333333333", "--until", "1")
     assert out.splitlines()[2].startswith("0.333333333333333,")
+
+
+# Everything that is wrong, at once ------------------------------------------------------------------------------------
+
+
+def test_all_names_that_are_not_there_and_all_that_is_lacking_are_told_at_once(loads, swings, tmp_path, capsys):
+    path = written(loads, tmp_path / "loads.csv")
+    wrong = ["--drop", "foo,sped", "--columns", "Mass", "--groups", "who", "--keep", "kept", "--strength", "3"]
+    said = refused(capsys, "fit", path, *wrong)
+    for told in ("--target COLUMN", "'foo'", "'sped'. Did you mean 'speed'?", "'Mass'. Did you mean 'mass'?", "'who'"):
+        assert told in said
+    assert "has no column 'kept'" in said
+    assert "--strength is alpha, lam or tau" in said
+    assert said.count("There are mass, speed, load.") == 1
+    runs = swings.parent.parent / "runs.csv"
+    named = ["--states", "x,w", "--inputs", "u", "--series", "runs"]
+    said = refused(capsys, "discover", runs, *named, "--time", "T")
+    assert all(f"no column {name!r}" in said for name in ("w", "u", "runs", "T"))
+    said = refused(capsys, "discover", runs, *named)
+    assert "Say when the rows were taken: --time COLUMN" in said
+    assert all(f"no column {name!r}" in said for name in ("w", "u", "runs"))
+
+
+def test_columns_of_no_use_and_wrong_cells_are_told_at_once(loads, tmp_path, capsys):
+    table = loads.assign(name=[f"n{i}x" for i in range(60)], day=pd.date_range("2024-01-01", periods=60).astype(str))
+    table = table.astype({"speed": object, "load": object})
+    table.loc[9, "speed"], table.loc[19, "load"] = "bad", "x3"
+    said = refused(capsys, "fit", written(table, tmp_path / "loads.csv"), "--target", "load")
+    for told in (
+        "column 'name' holds many different texts",
+        "column 'day' holds dates, not numbers",
+        "line 11, column 'speed': 'bad' is not a number",
+        "line 21, column 'load': 'x3' is not a number",
+        "write 'day' as a number, such as the days (or seconds) since the first row",
+    ):
+        assert told in said
+    tried = shlex.split(said.split("Try: ")[1].splitlines()[0])
+    assert "(58 of 60 rows)" in done(capsys, *tried[1:]).out

@@ -67,6 +67,8 @@ FEW_ROWS = 50
 GRAM_COPIES = 4
 # How noise grows with the state, in words.
 GROWING = {"counts": "as of counts", "proportional": "proportional to the state", "mixed": "of a kind for each"}
+# What to do with dates in a regression besides leaving them out.
+OF_DATES = "To explain by time as well, write {} as a number, such as the days (or seconds) since the first row."
 # Different cells that a command takes as empty, each by an option (a convention: a line).
 MOST_TOKENS = 5
 # Attributes of a regression that its record holds, and of a discovery.
@@ -224,20 +226,23 @@ def _advice(error: TableError, options: argparse.Namespace) -> str:
         changed["drop_lines"] = ",".join([*filter(None, [options.drop_lines]), *map(str, error.lines)])
     if 0 < len(error.tokens) <= MOST_TOKENS:
         changed["na"] = [*(options.na or []), *error.tokens]
-    if changed:
+    if changed and error.useless:  # what helps the other columns goes with what helps these
+        options = argparse.Namespace(**{**vars(options), **changed})
+    elif changed:
         leave = f"leave out line {in_a_row([*map(str, error.lines)])} and " if error.lines else ""
         what = "To leave such lines out"
         if "na" in changed:
             what = f"Correct these lines, or {leave}take such cells as empty"
         return f"{what}: {command_line(options, **changed)}"
-    if error.tokens:
+    elif error.tokens and not error.useless:
         return "Correct these lines."
     if options.command in ("predict", "simulate"):
         return "The model needs these columns as they were when it was fitted."
     if target in error.columns:
         return f"The target {target!r} must hold numbers, or two texts, of which one then counts as 1."
     if target is not None:
-        return f"Try: {command_line(options, drop=[*(options.drop or []), joined_names(error.columns)])}"
+        tried = f"Try: {command_line(options, drop=[*(options.drop or []), joined_names(error.columns)])}"
+        return "\n  ".join([tried, *(OF_DATES.format(repr(name)) for name in error.clocks[:1])])
     return _advice_on_series(error, options)
 
 

@@ -33,7 +33,7 @@ from ardea.tables.notation import (
     TOTALS,
 )
 from ardea.tables.table import MOST_PROBLEMS, Table, TableError, unknown
-from ardea.tables.units import told_units
+from ardea.tables.wrong import told_units, uneven_or_wrong
 
 # A column of at most so many different texts is one of categories (a convention; more columns than that help nobody).
 MOST_LEVELS = 20
@@ -344,15 +344,12 @@ class Columns:
                 unusable[name] = f"column {name!r} holds {contents}"
                 if contents.startswith("numbers") and len(one.units) > 1:
                     unusable[name], strange[name] = told_units(self._table, name, one.units, unit_of)
+        numbers = [one for name, one in self.seen.items() if name not in self.levels and name not in unusable]
+        self._settle_marks(numbers)
         if unusable:
-            others = [name for name in self.used if name not in unusable]
-            runs = [name for name in unusable if self.seen[name].tells_runs(self._n_seen)]
-            clocks = [name for name in unusable if self.seen[name].contents in (DATES, TIMES_OF_DAY)]
-            few = all(strange.get(name) for name in unusable)  # then these lines are all that is in the way
-            lines = sorted({line for own in strange.values() for line in own}) if few else []
-            ways: dict[str, Any] = {"runs": runs, "clocks": clocks, "lines": lines}
-            raise TableError(self._table.path, [*unusable.values()], unusable, others, **ways)
-        numbers = [one for name, one in self.seen.items() if name not in self.levels]
+            raise self._without(unusable, strange, [one for one in numbers if one.n_wrong])
+
+    def _settle_marks(self, numbers: Sequence[Column]) -> None:
         of_file = self._table.decimal or decided(sum((one.kinds for one in numbers), self._table.notations))
         guess = None
         if any("either" in one.kinds for one in numbers):
@@ -360,10 +357,25 @@ class Columns:
             thousands = self._table.separator == "," or any(one.has_thousands() for one in numbers)
             guess = "." if thousands else ","
         for one in numbers:
-            near = (
-                one.mark_within(*self._within[one.name]) if "either" in one.kinds and one.name in self._within else None
-            )
+            doubtful = "either" in one.kinds and one.name in self._within
+            near = one.mark_within(*self._within[one.name]) if doubtful else None
             self.remarks += one.settle_mark(self._table, of_file, near or guess)
+
+    def _without(self, unusable: dict[str, str], strange: dict[str, list[int]], wrong: Sequence[Column]) -> TableError:
+        """Return the error of columns that cannot be used, and of the wrong cells of others.
+
+        Given are what is said of the former, lines with strange units, and the columns with wrong cells.
+        """
+        others = [name for name in self.used if name not in unusable]
+        cells = uneven_or_wrong(self._table, [one.name for one in wrong], unit_of)[0] if wrong else []
+        ways: dict[str, Any] = {"tokens": few_tokens(wrong)}
+        ways["runs"] = [name for name in unusable if self.seen[name].tells_runs(self._n_seen)]
+        ways["clocks"] = [name for name in unusable if self.seen[name].contents in (DATES, TIMES_OF_DAY)]
+        if all(strange.get(name) for name in unusable):  # then these lines are all that is in the way
+            ways["lines"] = sorted({line for own in strange.values() for line in own})
+        else:
+            ways["useless"] = unusable
+        return TableError(self._table.path, [*unusable.values(), *cells], unusable, others, **ways)
 
     def names_of(self, column: str) -> list[str]:
         """Return the names of the columns of numbers that one column gives."""
@@ -440,7 +452,8 @@ class Columns:
         """Return the error of cells that cannot be used: row, column and what is wrong."""
         columns, listed, uneven = dict.fromkeys(name for _, name, _ in cells), self._table.placed(cells), list[int]()
         if all(trouble.endswith("is not a number") for _, _, trouble in cells):  # then rows may be of other length, too
-            found, uneven = uneven_or_wrong(self._table, [name for name in self.used if name not in self.levels])
+            names = [name for name in self.used if name not in self.levels]
+            found, uneven = uneven_or_wrong(self._table, names, unit_of)
             listed = found if len(found) >= len(listed) else listed
         others = [name for name in self.used if name not in columns]
         headers = {row for row, name, trouble in cells if trouble.startswith(f"{name!r} ")}
@@ -455,36 +468,11 @@ class Columns:
         seen = [self.seen[name] for name in columns if name in self.seen]
         mixed = [one for one in seen if one.kinds["signed"] > 1 and len(one.units) > 1]
         listed = [*(told_units(self._table, one.name, one.units, unit_of)[0] for one in mixed), *listed]
-        few = len(seen) == len(columns) and all(one.n_wrong <= max(1, FEW * one.kinds.total()) for one in seen)
-        tokens = dict.fromkeys(token for one in seen for token in one.tokens if few and not TOTALS.fullmatch(token))
+        tokens = few_tokens(seen) if len(seen) == len(columns) else []
         return TableError(self._table.path, listed, columns, others, tokens, lines=lines)
 
 
-def uneven_or_wrong(table: Table, names: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Return all rows of other length, and all cells that are no numbers in columns of numbers; and lines to leave out.
-
-    These are rows of other length and of totals, if nothing else is wrong and they are few. Reads slowly, once more.
-    """
-    used = [(table.names.index(name), name) for name in names]
-    found, totals = list[tuple[int, str]](), set[int]()
-    texts: dict[str, list[tuple[int, str]]] = {name: [] for name in names}
-    numbers = dict.fromkeys(names, 0)
-    for line, row in table.numbered_rows():
-        if len(row) != table.width:
-            quotes = (
-                f" (a cell that holds {table.separator!r} needs quotes around it)" if len(row) > table.width else ""
-            )
-            uneven_row = f"{counted(len(row), 'column')}, but the first line has {table.width}"
-            found.append((line, f"line {line}: {uneven_row}{quotes * (table.separator in set(',;|'))}"))
-            continue
-        for j, name in used:
-            if notation_of(row[j]):
-                numbers[name] += 1
-            elif row[j] not in table.empty:
-                totals |= {line} if TOTALS.fullmatch(row[j]) else set()
-                texts[name].append((line, f"line {line}, column {name!r}: {row[j]!r} is not a number"))
-    uneven, n_rows = {line for line, _ in found}, max(numbers.values(), default=0)
-    found += [one for name in names if 0 < len(texts[name]) <= numbers[name] + 1 for one in texts[name]]
-    away = sorted({line for line, _ in found})
-    alone = uneven | totals >= {*away} and len(away) <= max(1, FEW * n_rows)
-    return [said for _, said in sorted(found)], away if uneven and alone else []
+def few_tokens(columns: Sequence[Column]) -> list[str]:
+    """Return what stands in the wrong cells of columns, but for totals, where they are few in each."""
+    few = all(one.n_wrong <= max(1, FEW * one.kinds.total()) for one in columns)
+    return list(dict.fromkeys(cell for one in columns for cell in one.tokens if few and not TOTALS.fullmatch(cell)))
