@@ -192,3 +192,46 @@ def test_columns_of_no_use_and_wrong_cells_are_told_at_once(loads, tmp_path, cap
         assert told in said
     tried = shlex.split(said.split("Try: ")[1].splitlines()[0])
     assert "(58 of 60 rows)" in done(capsys, *tried[1:]).out
+
+
+# Maps, pages and names ------------------------------------------------------------------------------------------------
+
+
+def test_a_map_is_offered_where_times_count_and_nothing_was_found(tmp_path, capsys):
+    x = [0.3]
+    for _ in range(119):
+        x.append(3.7 * x[-1] * (1 - x[-1]))
+    path = written(pd.DataFrame({"k": range(120), "x": x}), tmp_path / "map.csv")
+    out, _ = done(capsys, "discover", path, "--time", "k")
+    command = out.split("find a map, x[k+1] = f(x[k]): ")[1].splitlines()[0]
+    found, _ = done(capsys, *shlex.split(command)[1:])
+    assert "(x)[k+1] = (3.7" in found
+    assert "find a map" not in found
+    half = written(pd.DataFrame({"k": np.arange(120) / 2, "x": x}), tmp_path / "half.csv")
+    assert "find a map" not in done(capsys, "discover", half, "--time", "k").out
+
+
+@pytest.mark.parametrize("name", ["page", "page.pdf"])
+def test_a_page_is_named_as_one(swings, tmp_path, capsys, name):
+    said = refused(capsys, "report", swings, "--out", tmp_path / name)
+    assert f"ends in .html, .htm, .xhtml: --out {tmp_path / 'page.html'}." in said
+    assert not (tmp_path / name).exists()
+
+
+def test_columns_that_differ_in_case_are_named_for_each_that_is_lacking(loads, tmp_path, capsys):
+    done(capsys, "fit", written(loads, tmp_path / "loads.csv"), "--target", "load", "--out", tmp_path / "run")
+    upper = written(loads.rename(columns=str.title), tmp_path / "upper.csv")
+    said = refused(capsys, "predict", tmp_path / "run" / "model.ardea", upper)
+    assert "has no column 'mass'. Did you mean 'Mass'?" in said
+    assert "has no column 'speed'. Did you mean 'Speed'?" in said
+    assert said.count("There are Mass, Speed, Load.") == 1
+
+
+def test_warnings_call_the_target_by_its_name(loads, tmp_path, capsys):
+    table = loads.assign(load=np.minimum(loads.load, 30.0))
+    _, said = done(capsys, "fit", written(table, tmp_path / "loads.csv"), "--target", "load")
+    assert f"{np.sum(table.load == 30)} of 60 values of load are equal to the largest, 30" in said
+    assert "load looks cut off" in said
+    other = table.rename(columns={"load": "top", "speed": "speed in y"})
+    _, said = done(capsys, "fit", written(other, tmp_path / "other.csv"), "--target", "top")
+    assert "values of y are equal" in said  # for "speed in y" is no target

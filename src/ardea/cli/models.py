@@ -14,8 +14,6 @@ from math import comb
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ardea import __version__
 from ardea.cli import (
     BOLD,
@@ -30,6 +28,7 @@ from ardea.cli import (
     visible,
     working,
 )
+from ardea.cli.hints import process_noise, what_may_help
 from ardea.cli.options import line_numbers
 from ardea.cli.outputs import (
     FIGURE_FORMATS,
@@ -59,10 +58,6 @@ from ardea.tables.table import Table, TableError, all_of, joined_names, shortene
 # What a model notes of a table, to read others like it.
 NOTHING_NOTED: dict[str, Any] = {"target": "", "time": "", "header": True, "columns": 0, "decimal": None, "na": []}
 NOTHING_NOTED |= {"levels": {}, "products": {}, "signs": {}, "starts": {}, "series": ""}
-# Candidates named in a line (a convention), and the degree of the polynomials where none was told.
-MOST_TRIED, USUAL_DEGREE = 12, 3
-# A convention: of 20 rows of Lorenz 63 with 5 % noise no equations were exact (docs/equations_table.md, short).
-FEW_ROWS = 50
 # d × d matrices that a search among d terms holds at a time: the Gram matrix, its factor, and copies of both.
 GRAM_COPIES = 4
 # How noise grows with the state, in words.
@@ -76,6 +71,7 @@ OF_ROWS, SAID = (
     ("effective_rows", "error_correlation"),
     ("form", "rows_used", "misfit", "noise_kind", "process_noise"),
 )
+ALONE = re.compile(r"(?<![\w'.(=-])y(?![\w'=-])")  # what the library calls the target
 COUNTED_ROWS = re.compile(r"\brow(s?) (\d+(?:, \d+)*)(, …)?, counted from 0")
 
 
@@ -154,9 +150,16 @@ def in_words_of_file(told: Iterable[str], source: Any) -> list[str]:
             text = text.replace(row[0], f"Line {line}", 1)
             text = text.replace("Leave it out of X and y", f"Leave it out with --drop-lines {line}")
         if isinstance(source, Rows):
-            text = COUNTED_ROWS.sub(partial(_counted_lines, source), text)
+            text = _with_target(COUNTED_ROWS.sub(partial(_counted_lines, source), text), source)
         said.append(text)
     return said
+
+
+def _with_target(text: str, rows: Rows) -> str:
+    """Return a message with the name of the target for y, unless a column has that word in its name."""
+    if len(rows.targets) > 1 or any(ALONE.search(name) for name in rows.table.names):
+        return text
+    return ALONE.sub(lambda _: rows.targets[0], text)
 
 
 def _counted_lines(rows: Rows, found: re.Match[str]) -> str:
@@ -359,55 +362,9 @@ def _text(found: Found, series: Series, options: argparse.Namespace) -> list[str
         text.getvalue(),
         f"{size}, {chosen}; ± is half the {100 * options.level:g} % interval.",
         f"Noise seen by the equations{grown}: {noise}.",
-        *_process_noise(model),
-        *_what_may_help(model, series, options),
+        *process_noise(model),
+        *what_may_help(model, series, options),
     ]
-
-
-def _switches(series: Series) -> list[str]:
-    """Return inputs that are only ever 0 or 1, so that their powers are themselves."""
-    if not series.n_inputs:
-        return []
-    u = np.vstack(series.u if isinstance(series.u, list) else [series.u])
-    pairs = zip(series.names[-series.n_inputs :], u.T, strict=True)
-    return [name for name, column in pairs if np.isin(column[~np.isnan(column)], (0, 1)).all()]
-
-
-def _what_may_help(model: Any, series: Series, options: argparse.Namespace) -> list[str]:
-    """Return what was tried where no candidates fit, and what to try next; for few rows, how to make more of them."""
-    told, doubted = [], any("explain misfit" in one for one in model.warnings_)
-    if doubted:
-        degree = "" if options.degree is None else f" (--degree {options.degree})"
-        powers = tuple(f"{written}^" for name in _switches(series) for written in (name, f"({name})"))
-        tried = [name for name in model.get_feature_names() if not any(power in name for power in powers)]
-        told.append(f"Tried, and not enough{degree}: {shortened(tried, MOST_TRIED)}.")
-        field = series.space is not None
-        hints = {
-            "what acts from outside (--inputs A,B)": options.inputs or field,
-            "x'' where only positions were measured (--second-order)": options.second_order or options.map or field,
-            "u_tt, as of waves (--second-order)": options.second_order or not field,
-            "a higher --degree": (options.degree or 0) > USUAL_DEGREE or (field and options.degree is None),
-            "fewer or other --states": False,
-            "in Python sines, fractions and functions of your own (docs/constants)": field,
-            "in Python products of derivatives, functions of your own and known fields (docs/fields)": not field,
-        }
-        told.append(f"What may help: {'; '.join(hint for hint, done in hints.items() if not done)}.")
-    if model.rows_used_ is not None and model.rows_used_ < FEW_ROWS:
-        fewer = "fewer candidates (--degree 2), " * (options.degree is None or options.degree > 2)
-        told.append(
-            f"{model.rows_used_} rows are few: only strong terms can be told from chance. What helps: several runs of "
-            f"the same system in one file (--series COLUMN), {fewer}and noise that is known (--noise, such as "
-            "proportional, or its size)."
-        )
-    return told
-
-
-def _process_noise(model: Any) -> list[str]:
-    """Return a sentence on noise that moves the system itself, where there is some."""
-    pairs = zip(model.feature_names_, model.process_noise_ if model.process_noise_ is not None else [], strict=False)
-    moved = [f"{name} {noise:.2g}" for name, noise in pairs if noise > 0]
-    over = "a step" if model.discrete_time else "a unit of time"
-    return [f"Noise that moves the system itself, over {over}: {', '.join(moved[:8])}."] if moved else []
 
 
 def _record(found: Found, series: Series, options: argparse.Namespace) -> dict[str, Any]:

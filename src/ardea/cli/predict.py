@@ -43,7 +43,7 @@ from ardea.tables.dates import compact_dates, in_utc, names_time
 from ardea.tables.reading import KNOWN, PACKED, TextTable, open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, read_series
-from ardea.tables.table import Table, joined_names, shortened, unknown
+from ardea.tables.table import MOST_PROBLEMS, Refused, Table, joined_names, shortened, unknown
 
 # Rows that are read at a time (a convention: a few megabytes of a usual table).
 ROWS = 50_000
@@ -218,9 +218,9 @@ def _lacking(table: Table, missing: list[str], everything: bool, named: bool) ->
     if everything and data:
         first = f"no header was found in {table.path}: its first line holds numbers such as {data[0]}"
         return Failure(f"{first}. The model needs {names}: put names above it.")
-    if len(missing) == 1:
-        return unknown(missing[0], table.names, f"{table.path} has no column")
-    return Failure(f"{table.path} lacks columns of the model: {names}.")
+    errors = [unknown(name, table.names, f"{table.path} has no column") for name in missing[:MOST_PROBLEMS]]
+    more = [f"and lacks {len(missing) - len(errors)} more columns of the model"] * (len(missing) > len(errors))
+    return Refused([*(line for one in errors for line in one.said), *more], errors[0].known)
 
 
 def simulate(options: argparse.Namespace) -> None:
@@ -393,9 +393,11 @@ def report(options: argparse.Namespace) -> None:
     """Load or fit a model, and write one page about it."""
     if options.out.is_dir():
         raise Failure(f"--out {options.out} is a directory: name a file, such as report.html.")
-    if options.out.suffix and options.out.suffix.lower() not in PAGES:
-        page = shlex.quote(str(options.out.with_suffix(".html")))
-        raise Failure(f"--out {options.out}: a report is a page of HTML: --out {page}. Browsers print it to PDF.")
+    device = options.out.exists() and not options.out.is_file()  # such as /dev/stdout
+    if options.out.suffix.lower() not in PAGES and not device:
+        page, ends = shlex.quote(str(options.out.with_suffix(".html"))), ", ".join(PAGES)
+        needed = f"a report is a page of HTML, whose name ends in {ends}: --out {page}. Browsers print it to PDF."
+        raise Failure(f"--out {options.out}: {needed}")
     if not options.source.exists():
         raise Failure(f"There is no file {options.source}.")
     is_data = options.source.is_dir() or options.source.suffix.lower() in (*KNOWN, *PACKED)
