@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import ardea
 from ardea.cli import main
 
 pytestmark = pytest.mark.usefixtures("no_figures")
@@ -129,6 +132,30 @@ def test_runs_that_are_not_there_are_refused_with_those_that_are(swings, loads, 
     done(capsys, "discover", alone, "--time", "t", "--degree", 1, "--form", "weak", "--out", tmp_path / "run")
     said = refused(capsys, "simulate", tmp_path / "run" / "model.ardea", "--until", 5, "--series", "a")
     assert "the model knows no runs by name" in said
+
+
+@pytest.mark.parametrize("forged", [[], ["a"], ["a", 0.0], ["a", 0.0, "x", 1.0], [0.0, 1.0, 2.0]])
+def test_starts_that_are_none_are_refused(swings, tmp_path, forged):
+    model = ardea.load(swings)
+    assert [*model.table_["starts"]] == ["a", "b", "c"]
+    ardea.save(model, tmp_path / "model.ardea")
+    with zipfile.ZipFile(tmp_path / "model.ardea") as file:
+        parts = {name: file.read(name) for name in file.namelist()}
+    tree = json.loads(parts["header.json"])
+    holder = next(one for one in nested(tree) if isinstance(one, dict) and "starts" in one)
+    holder["starts"] = [forged]
+    with zipfile.ZipFile(tmp_path / "model.ardea", "w") as file:
+        for name, content in {**parts, "header.json": json.dumps(tree).encode()}.items():
+            file.writestr(name, content)
+    with pytest.raises(ardea.ModelFileError, match="one of names, each with what belongs to it"):
+        ardea.load(tmp_path / "model.ardea")
+
+
+def nested(tree):
+    """Yield all parts of a tree of lists and dicts."""
+    yield tree
+    for one in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from nested(one)
 
 
 def test_a_start_is_told_by_names_in_any_order(swings, capsys):

@@ -152,6 +152,10 @@ def _model(content: Model) -> Any:
         case _:
             raise ModelFileError("The file holds the findings of another kind of model. Get it again.")
     if (table := content.table) is not None:
+        rows = [one for kind in LISTS for one in getattr(table, kind)]
+        sound = all(one and isinstance(one[0], str) for one in rows)
+        sound = sound and all(len(one) > 2 and str not in map(type, one[1:]) for one in table.starts)
+        require(sound, "the table of the model", "one of names, each with what belongs to it")
         lists = {kind: {key: own for key, *own in getattr(table, kind)} for kind in LISTS}
         model.table_ = {**vars(table), **lists}
     return model
