@@ -221,6 +221,25 @@ def test_columns_of_no_use_and_wrong_cells_are_told_at_once(loads, tmp_path, cap
     assert "(58 of 60 rows)" in done(capsys, *tried[1:]).out
 
 
+def test_rows_of_other_length_and_columns_of_no_use_are_told_at_once(loads, tmp_path, capsys):
+    table = loads.assign(name=[f"n{i}x" for i in range(60)], day=pd.date_range("2024-01-01", periods=60).astype(str))
+    lines = table.to_csv(index=False).splitlines()
+    lines[30] += ",7"
+    (tmp_path / "loads.csv").write_text("\n".join(lines))
+    said = refused(capsys, "fit", tmp_path / "loads.csv", "--target", "load")
+    for told in ("column 'name' holds many different texts", "column 'day' holds dates", "line 31: 6 columns, but"):
+        assert told in said
+    tried = shlex.split(said.split("Try: ")[1].splitlines()[0])
+    assert "(59 rows)" in done(capsys, *tried[1:]).out
+    lines[10] = lines[10].replace(str(loads.speed[9]), "bad")
+    (tmp_path / "loads.csv").write_text("\n".join(lines))
+    said = refused(capsys, "fit", tmp_path / "loads.csv", "--target", "load")
+    assert "line 11, column 'speed': 'bad' is not a number" in said
+    assert said.count("line 31: 6 columns, but") == 1
+    assert "column 'name' holds many different texts" in said
+    assert "Try" not in said  # as no options take both away
+
+
 # Maps, pages and names ------------------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence, Set
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,8 @@ from ardea.tables.wrong import told_units, uneven_or_wrong
 MOST_LEVELS = 20
 # Rows that a run has at least, on average (a convention: fewer tell nothing of how a system moves).
 FEWEST_IN_A_RUN = 5
+# So many rows tell what columns hold where others are of another length (a convention: a second).
+MOST_ROWS = 10_000
 NUMERIC = "fiub"
 Cells = tuple[Array, NDArray[np.bool_]]
 DATES, TIMES_OF_DAY = "dates, not numbers", "times of day, not numbers"
@@ -476,3 +479,21 @@ def few_tokens(columns: Sequence[Column]) -> list[str]:
     """Return what stands in the wrong cells of columns, but for totals, where they are few in each."""
     few = all(one.n_wrong <= max(1, FEW * one.kinds.total()) for one in columns)
     return list(dict.fromkeys(cell for one in columns for cell in one.tokens if few and not TOTALS.fullmatch(cell)))
+
+
+def told_besides(error: TableError, table: Table, columns: Columns) -> TableError:
+    """Return the error of rows of other length, with what the other rows tell of columns that were not looked at."""
+    import pandas as pd
+
+    rows = [row for _, row in islice(table.numbered_rows(), MOST_ROWS) if len(row) == table.width]
+    cells = pd.DataFrame(rows, columns=range(table.width), dtype=object)
+    columns.look(cells[[*map(table.names.index, columns.used)]].set_axis(columns.used, axis=1))
+    try:
+        columns.settle()
+    except TableError as more:
+        problems = dict.fromkeys([*more.problems, *error.problems])
+        # Where no lines help, no command does.
+        unusable = (more.columns, more.others) if error.lines else ()
+        ways: dict[str, Any] = {"lines": error.lines, "clocks": more.clocks, "useless": more.columns}
+        return TableError(table.path, [*problems], *unusable, **(ways if error.lines else {}))
+    return error

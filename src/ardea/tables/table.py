@@ -89,6 +89,7 @@ class TableError(ValueError):
         zone: str | None = None,
         useless: Iterable[str] = (),
     ) -> None:
+        self.path, self.problems = path, tuple(problems)
         shown = [*problems[:MOST_PROBLEMS], *(["and more"] if len(problems) > MOST_PROBLEMS else [])]
         super().__init__(f"{path}, {shown[0]}" if len(shown) == 1 else "\n  ".join([f"{path}:", *shown]))
         self.columns, self.others, self.tokens = tuple(dict.fromkeys(columns)), tuple(others), tuple(tokens)
