@@ -55,12 +55,18 @@ def test_a_negative_code_among_large_amounts_is_told():
     assert "x1 is -999 in 2 rows" in told(X, y)[0]
 
 
-def test_minus_one_among_whole_numbers_above_zero_is_told():
-    """Of ages it is a code; of scores around zero, of measured numbers, and of three levels it is a number."""
+def test_minus_one_among_whole_numbers_well_above_zero_is_told():
+    """Of ages it is a code; near zero, of measured numbers, and of few levels it is a number."""
     rng = np.random.default_rng(1)
     ages = rng.integers(18, 80, 60).astype(float)
     rows = [4, 8, 30]
-    for column, is_code in [(ages, True), (ages % 9, False), (ages + 0.5, False), (ages % 3 + 1, False)]:
+    for column, is_code in [
+        (ages, True),
+        (ages % 9, False),
+        (ages % 9 + 1, False),
+        (ages + 0.5, False),
+        (ages % 3 + 8, False),
+    ]:
         X, y = table()
         X[:, 1] = column
         X[rows, 1] = -1

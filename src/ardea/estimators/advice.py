@@ -57,8 +57,8 @@ FAR_OUT = 5.0
 # since what most rows have is no exception: conventions.
 MOST_CODES, MOST_MISSING = 3, 1 / 3
 # What instruments and programs write for what is missing: nines, the last whole numbers of 2 and 4 bytes (an unsigned
-# one, too), what is beyond any unit, as 1e30 is. A negative one needs not be far from numbers that are not, nor −1 from
-# so many whole ones above zero, such as ages (a convention).
+# one, too), what is beyond any unit, as 1e30 is. A negative one needs not be far from numbers that are not; −1 only
+# FAR_OUT times as far from so many different whole ones, such as ages, as these are from each other (conventions).
 NINES = np.array([10.0**n - 1 for n in range(2, 10)])
 WHOLE = np.array([2.0**15, 2.0**15 - 1, 2.0**16 - 1, 2.0**31, 2.0**31 - 1, 999.25])
 BEYOND, AMOUNTS = 1e20, 5
@@ -415,7 +415,8 @@ def _far(column: Array) -> Array:
             return values
     others = column[column != low]
     alone = low < 0 and others.size > 0 and others.min() >= 0 and np.ptp(others) > 0
-    below = alone and low == -1 < 0 < others.min() and not np.any(others % 1) and np.unique(others).size >= AMOUNTS
+    amounts = np.unique(others) if alone and low == -1 and not np.any(others % 1) else others[:0]
+    below = amounts.size >= AMOUNTS and amounts[0] - low > FAR_OUT * np.median(np.diff(amounts))
     return np.array([low] if below or (alone and is_usual(low)) else [])
 
 
