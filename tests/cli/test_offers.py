@@ -163,7 +163,13 @@ def test_powers_of_switches_are_not_said_to_be_tried():
     names = ["1", "x", "on=YES", "x on=YES", "on=YES^2", "x (a b)^2", "x^2"]
     doubted = SimpleNamespace(warnings_=["may explain misfit"], get_feature_names=lambda: names, rows_used_=None)
     options = SimpleNamespace(degree=None, inputs=None, second_order=False, map=False)
-    series = SimpleNamespace(space=None, n_inputs=2, u=np.array([[0.0, 1.0], [1.0, 0.0]]), names=["x", "on=YES", "a b"])
+    series = SimpleNamespace(
+        t=np.array([0.0, 0.5]),
+        space=None,
+        n_inputs=2,
+        u=np.array([[0.0, 1.0], [1.0, 0.0]]),
+        names=["x", "on=YES", "a b"],
+    )
     tried, _ = _what_may_help(doubted, series, options)
     assert tried == "Tried, and not enough: 1, x, on=YES, x on=YES, x^2."
 

@@ -537,6 +537,21 @@ def test_readings_that_are_cut_off_or_stuck_are_told():
     assert said_of_states([Series(t, counts, np.empty((120, 0)))], ["n"]) == []
 
 
+def test_a_state_that_rests_at_its_least_value_is_not_called_cut_off_alone():
+    """A decay ends at zero, a dose comes after some time; what is cut off comes back."""
+    t = np.linspace(0, 10, 101)
+    decay, dose = np.round(5 * np.exp(-1.5 * t), 4), np.where(t < 2, 0.0, np.exp(2 - t) - np.exp(6 - 3 * t))
+    for x, where in ((decay, "the end"), (dose, "the start"), (np.where(t < 8, dose, 0), "both")):
+        (text,) = said_of_states([Series(t, x[:, None], np.empty((101, 0)))], ["c"])
+        place = "the start or the end" if where == "both" else where
+        assert f"c stays at its least value, 0, in {np.sum(x == 0)} rows, all at {place} of a series." in text
+        assert "If it is at rest there, these readings are right. If they are cut off" in text
+    two = [Series(t, x[:, None], np.empty((101, 0))) for x in (decay, dose)]
+    assert "at the start or the end of a series" in said_of_states(two, ["c"])[0]
+    swing = np.maximum(np.sin(t[:, None]) + 0.01 * np.random.default_rng(0).normal(size=(101, 1)), 0)
+    assert "c is at its least value, 0, in" in said_of_states([Series(t, swing, np.empty((101, 0)))], ["c"])[0]
+
+
 def test_a_state_may_have_no_readings_in_one_of_several_series():
     t, x = np.arange(60.0), np.cos(np.arange(60.0)[:, None] * [0.1, 0.13])
     without = np.column_stack([x[:, 0], np.full(60, np.nan)])

@@ -55,6 +55,27 @@ def test_a_negative_code_among_large_amounts_is_told():
     assert "x1 is -999 in 2 rows" in told(X, y)[0]
 
 
+def test_minus_one_among_whole_numbers_well_above_zero_is_told():
+    """Of ages it is a code; near zero, of measured numbers, and of few levels it is a number."""
+    rng = np.random.default_rng(1)
+    ages = rng.integers(18, 80, 60).astype(float)
+    rows = [4, 8, 30]
+    for column, is_code in [
+        (ages, True),
+        (ages % 9, False),
+        (ages % 9 + 1, False),
+        (ages + 0.5, False),
+        (ages % 3 + 8, False),
+    ]:
+        X, y = table()
+        X[:, 1] = column
+        X[rows, 1] = -1
+        assert any("x1 is -1 in 3 rows" in one and "--na=-1" in one for one in told(X, y)) == is_code
+    X[:, 1] = ages
+    X[4, 1] = -1  # once may be a slip
+    assert not any("x1 is -1" in one for one in told(X, y))
+
+
 @pytest.mark.parametrize("units", [1.0, 1e-6])
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("digits", [9, 1])

@@ -206,7 +206,7 @@ def test_files_that_are_no_tables(tmp_path):
 
 def test_spreadsheets_need_a_package_and_say_which(tmp_path, monkeypatch):
     path = text_file(tmp_path, "", "t.xlsx")
-    monkeypatch.setattr("ardea.tables.table.find_spec", lambda name: None)
+    monkeypatch.setattr("ardea.tables.spreadsheets.find_spec", lambda name: None)
     with pytest.raises(ImportError, match="pip install openpyxl"):
         open_rows(path, 0)
 
@@ -221,7 +221,7 @@ def test_spreadsheets_are_read_like_text(tmp_path, monkeypatch):
         [4, "red", "NA"],
         [5, "blue", 6],
     ]
-    monkeypatch.setattr("ardea.tables.table.find_spec", lambda name: True)
+    monkeypatch.setattr("ardea.tables.spreadsheets.find_spec", lambda name: True)
     monkeypatch.setattr(pd, "read_excel", lambda path, **_: pd.DataFrame(cells, dtype=object))
     monkeypatch.setattr("ardea.tables.reading.sheet_names", lambda path: ["Sheet1"])
     rows = open_rows(text_file(tmp_path, "", "t.xlsx"), "y", missing="drop")

@@ -44,12 +44,12 @@ RESULTS = ("model.ardea", "coefficients.csv", "report.html")
 NOT_REPEATED = ("--json", "--memory")
 
 
-class Failure(Exception):
+class Failure(ValueError):
     """Something the user can mend."""
 
 
 # What data, files and missing packages raise; anything else is a mistake of ours and shows where it arose.
-EXPECTED = (Failure, ValueError, OSError, ImportError, NotImplementedError, MemoryError)
+EXPECTED = (ValueError, OSError, ImportError, NotImplementedError, MemoryError)
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):

@@ -30,6 +30,7 @@ from ardea.cli import (
     visible,
     working,
 )
+from ardea.cli.advice import advice
 from ardea.cli.options import line_numbers
 from ardea.cli.outputs import (
     FIGURE_FORMATS,
@@ -40,6 +41,7 @@ from ardea.cli.outputs import (
     told_written,
     whole_folder,
 )
+from ardea.cli.starts import starts_of
 from ardea.core.problem import require
 from ardea.dynamics import Discovery, FieldTerms, Polynomials
 from ardea.equation import Equation
@@ -48,16 +50,16 @@ from ardea.saving import save
 from ardea.show import figure_bytes, plot_coefficients, plot_path, write_report
 from ardea.show.fits import equations_of
 from ardea.tables import write_whole
-from ardea.tables.columns import level_names
 from ardea.tables.dates import in_utc, names_time
+from ardea.tables.levels import level_names
 from ardea.tables.reading import open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, read_series
-from ardea.tables.table import Table, TableError, joined_names, shortened
+from ardea.tables.table import Table, TableError, all_of, shortened
 
 # What a model notes of a table, to read others like it.
 NOTHING_NOTED: dict[str, Any] = {"target": "", "time": "", "header": True, "columns": 0, "decimal": None, "na": []}
-NOTHING_NOTED |= {"levels": {}, "products": {}, "signs": {}, "series": ""}
+NOTHING_NOTED |= {"levels": {}, "products": {}, "signs": {}, "starts": {}, "series": ""}
 # Candidates named in a line (a convention), and the degree of the polynomials where none was told.
 MOST_TRIED, USUAL_DEGREE = 12, 3
 # A convention: of 20 rows of Lorenz 63 with 5 % noise no equations were exact (docs/equations_table.md, short).
@@ -66,13 +68,12 @@ FEW_ROWS = 50
 GRAM_COPIES = 4
 # How noise grows with the state, in words.
 GROWING = {"counts": "as of counts", "proportional": "proportional to the state", "mixed": "of a kind for each"}
-# Different cells that a command takes as empty, each by an option (a convention: a line).
-MOST_TOKENS = 5
 # Attributes of a regression that its record holds, and of a discovery.
 OF_ROWS, SAID = (
     ("effective_rows", "error_correlation"),
     ("form", "rows_used", "misfit", "noise_kind", "process_noise"),
 )
+ALONE = re.compile(r"(?<![\w'.(=-])y(?![\w'=-])")  # what the library calls the target
 COUNTED_ROWS = re.compile(r"\brow(s?) (\d+(?:, \d+)*)(, …)?, counted from 0")
 
 
@@ -151,9 +152,16 @@ def in_words_of_file(told: Iterable[str], source: Any) -> list[str]:
             text = text.replace(row[0], f"Line {line}", 1)
             text = text.replace("Leave it out of X and y", f"Leave it out with --drop-lines {line}")
         if isinstance(source, Rows):
-            text = COUNTED_ROWS.sub(partial(_counted_lines, source), text)
+            text = _with_target(COUNTED_ROWS.sub(partial(_counted_lines, source), text), source)
         said.append(text)
     return said
+
+
+def _with_target(text: str, rows: Rows) -> str:
+    """Return a message with the name of the target for y, unless a column has that word in its name."""
+    if len(rows.targets) > 1 or any(ALONE.search(name) for name in rows.table.names):
+        return text
+    return ALONE.sub(lambda _: rows.targets[0], text)
 
 
 def _counted_lines(rows: Rows, found: re.Match[str]) -> str:
@@ -207,61 +215,7 @@ def helped(options: argparse.Namespace) -> Iterator[None]:
     except TableError as error:
         if not (error.columns or error.lines or error.zone or error.runs):
             raise
-        raise Failure(f"{error}\n  {_advice(error, options)}") from error
-
-
-def _advice(error: TableError, options: argparse.Namespace) -> str:
-    """Return what would help."""
-    target = getattr(options, "target", None)
-    if error.zone:
-        named = command_line(options, zone=error.zone)
-        return f"Name the zone of these times, {error.zone} or another whose clocks change then: {named}"
-    if error.runs and not error.columns:
-        return f"If {error.runs[0]!r} tells several runs apart: {command_line(options, series=error.runs[0])}"
-    changed: dict[str, Any] = {}
-    if error.lines:
-        changed["drop_lines"] = ",".join([*filter(None, [options.drop_lines]), *map(str, error.lines)])
-    if 0 < len(error.tokens) <= MOST_TOKENS:
-        changed["na"] = [*(options.na or []), *error.tokens]
-    if changed:
-        leave = f"leave out line {in_a_row([*map(str, error.lines)])} and " if error.lines else ""
-        what = "To leave such lines out"
-        if "na" in changed:
-            what = f"Correct these lines, or {leave}take such cells as empty"
-        return f"{what}: {command_line(options, **changed)}"
-    if error.tokens:
-        return "Correct these lines."
-    if options.command in ("predict", "simulate"):
-        return "The model needs these columns as they were when it was fitted."
-    if target in error.columns:
-        return f"The target {target!r} must hold numbers, or two texts, of which one then counts as 1."
-    if target is not None:
-        return f"Try: {command_line(options, drop=[*(options.drop or []), joined_names(error.columns)])}"
-    return _advice_on_series(error, options)
-
-
-def _advice_on_series(error: TableError, options: argparse.Namespace) -> str:
-    """Return commands that leave columns out, take them for inputs, or for what tells runs apart."""
-    named = table_of(options).columns(options.inputs) if options.inputs else []
-    states = [name for name in error.others if name not in named]
-    if not states:
-        return "No other column is left: give one of numbers."
-    inputs = [name for name in named if name not in error.columns]
-    without = {"states": [joined_names(states)], "inputs": [joined_names(inputs)] if inputs else None}
-    others = without if len(error.columns) > 1 else {}  # which cannot be used either
-    if error.clocks:  # and the time is what they lack
-        both = joined_names([*table_of(options).columns([options.time]), error.clocks[0]])
-        return f"If date and time of day stand in two columns: {command_line(options, **others, time=both)}"
-    said = []
-    if error.runs and options.series is None and error.runs[0] not in named:
-        name = error.runs[0]
-        acting = {**others, "inputs": [joined_names([*inputs, name])]}
-        said = [f"If {name!r} tells several runs apart: {command_line(options, **{**others, 'series': name})}"]
-        said += [f"If it acts from outside: {command_line(options, **acting)}"]
-        if len(states) == 1:
-            wide = f"table.pivot(index={options.time!r}, columns={name!r}, values={states[0]!r})"
-            said += [f"If it names several states, each needs a column of its own: in pandas {wide}.to_csv(…)"]
-    return "\n  ".join([*said, f"{'Else' if said else 'Try'}: {command_line(options, **without)}"])
+        raise Failure(f"{error}\n  {advice(error, options, lambda texts: table_of(options).columns(texts))}") from error
 
 
 # Equations of motion --------------------------------------------------------------------------------------------------
@@ -297,6 +251,7 @@ def discovered(options: argparse.Namespace) -> Found:
     model.fit(series.x, in_utc(series.t) if series.zoned else series.t, **settings)
     clock = options.time if "," in (options.time or "") and options.time != series.time else series.time
     noted = {"levels": series.levels, "time": clock, "series": options.series or ""}
+    noted["starts"] = starts_of(model, series) if series.labels else {}
     model.table_ = {**written(options), **noted}
     model.warnings_ = in_words_of_file(model.warnings_, series)
     return Found(model, series, (series.x, series.t, series.u))
@@ -307,14 +262,19 @@ def series_of(options: argparse.Namespace) -> Series:
     if options.time is not None and options.step is not None:
         raise Failure("Give --time or --step, not both.")
     if options.time is None and options.step is None and not options.map:
-        near = next(filter(names_time, table_of(options).names), None)
-        tried = "" if near is None else f"\nTry: {command_line(options, time=near)}"
-        raise Failure(f"Say when the rows were taken: --time COLUMN, or --step DT (or --map for discrete time).{tried}")
+        table, lists = table_of(options), (options.states, options.inputs, [*filter(None, [options.series])])
+        all_of(partial(_refuse_without_time, table, options), *(partial(table.columns, one) for one in lists))
     with helped(options):
         series = read_series(options.data, choice_of(options), memory=options.memory, **text_settings(options))
         if series.space is None:
             series.require_samples(options.data)
     return series if series.t is not None else replace(series, t=options.step or 1.0)
+
+
+def _refuse_without_time(table: Table, options: argparse.Namespace) -> None:
+    near = next(filter(names_time, table.names), None)
+    tried = "" if near is None else f"\nTry: {command_line(options, time=near)}"
+    raise Failure(f"Say when the rows were taken: --time COLUMN, or --step DT (or --map for discrete time).{tried}")
 
 
 def choice_of(options: argparse.Namespace) -> Choice:
@@ -362,6 +322,14 @@ def _switches(series: Series) -> list[str]:
     return [name for name, column in pairs if np.isin(column[~np.isnan(column)], (0, 1)).all()]
 
 
+def _in_steps(series: Series) -> bool:
+    """Whether the times of states are whole numbers with one step, as those that count generations are."""
+    times = series.t if isinstance(series.t, list) else [series.t]
+    arrays = [np.asarray(t) for t in times if series.space is None and np.size(t) > 1]
+    steps = [np.diff(t) for t in arrays if t.dtype.kind in "fiu" and not np.any(t % 1)]
+    return 0 < len(steps) == len(times) and all(np.all(step == steps[0][0]) for step in steps)
+
+
 def _what_may_help(model: Any, series: Series, options: argparse.Namespace) -> list[str]:
     """Return what was tried where no candidates fit, and what to try next; for few rows, how to make more of them."""
     told, doubted = [], any("explain misfit" in one for one in model.warnings_)
@@ -375,12 +343,18 @@ def _what_may_help(model: Any, series: Series, options: argparse.Namespace) -> l
             "what acts from outside (--inputs A,B)": options.inputs or field,
             "x'' where only positions were measured (--second-order)": options.second_order or options.map or field,
             "u_tt, as of waves (--second-order)": options.second_order or not field,
+            "steps in place of time, x[k+1] = f(x[k]) (--map)": options.map or not _in_steps(series),
             "a higher --degree": (options.degree or 0) > USUAL_DEGREE or (field and options.degree is None),
             "fewer or other --states": False,
             "in Python sines, fractions and functions of your own (docs/constants)": field,
             "in Python products of derivatives, functions of your own and known fields (docs/fields)": not field,
         }
         told.append(f"What may help: {'; '.join(hint for hint, done in hints.items() if not done)}.")
+    elif not options.map and _in_steps(series) and not all(one.terms for one in model.equations_):
+        told.append(
+            "The times are whole numbers in even steps. If the states jump from one to the next, as generations do, "
+            f"find a map, x[k+1] = f(x[k]): {command_line(options, map=True)}"
+        )
     if model.rows_used_ is not None and model.rows_used_ < FEW_ROWS:
         fewer = "fewer candidates (--degree 2), " * (options.degree is None or options.degree > 2)
         told.append(

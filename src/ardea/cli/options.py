@@ -53,6 +53,11 @@ numbers = reader(
     lambda found: all(map(math.isfinite, found)),
     "a list of numbers with commas between them",
 )
+states = reader(
+    str,
+    lambda text: all(math.isfinite(float(part.rpartition("=")[2])) for part in text.split(",")),
+    "a list of numbers with commas between them, such as 1,0 or x=1,v=0",
+)
 positive = reader(float, lambda value: SMALLEST <= value <= LARGEST, f"a number above 0 ({SMALLEST:g} to {LARGEST:g})")
 NOISES = ("additive", "counts", "proportional", "auto")
 noises = reader(
@@ -243,9 +248,11 @@ COMMANDS: dict[str, tuple[str, str, Options]] = {
             option("model MODEL", "saved equations of motion", Path),
             option(
                 "--start X,Y,…",
-                "states at the first time; of second order: positions, then their rates (default: as in the data)",
-                numbers,
+                "states at the first time, such as 1,0 or x=1,v=0; of second order: positions, then their rates "
+                "(default: as in the data)",
+                states,
             ),
+            option("--series RUN", "begin as this run of the data: what stands in the column that tells runs apart"),
             option(
                 "--from T",
                 "first time, a number or a date, with its zone where the data have zones (default: as they began; with "

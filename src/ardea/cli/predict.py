@@ -30,6 +30,7 @@ from ardea.cli.models import (
 )
 from ardea.cli.outputs import as_csv, print_or_write, told_written, write_file
 from ardea.cli.regressions import arrays, fitted, multiplied
+from ardea.cli.starts import Start, start_of
 from ardea.core.problem import Array
 from ardea.dynamics.series import IN_UTC, Clock, input_curve
 from ardea.names import counted
@@ -42,7 +43,7 @@ from ardea.tables.dates import compact_dates, in_utc, names_time
 from ardea.tables.reading import KNOWN, PACKED, TextTable, open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, read_series
-from ardea.tables.table import Table, joined_names, shortened, unknown
+from ardea.tables.table import MOST_PROBLEMS, Refused, Table, joined_names, shortened, unknown
 
 # Rows that are read at a time (a convention: a few megabytes of a usual table).
 ROWS = 50_000
@@ -54,6 +55,9 @@ PAGES = (".html", ".htm", ".xhtml")
 CURVE = 100
 # A share of a step: a last one that ends so little after --until is one of it (derived: rounding of a million steps).
 ROUNDING = 1e-9
+# Digits of times that a step of few digits gives, and spacings of numbers by which a sum of products misses these
+# (derived: double precision holds 15 digits; three roundings).
+NEAT_DIGITS, LAST_BITS = 14, 4
 
 
 def run(options: argparse.Namespace) -> None:
@@ -214,9 +218,9 @@ def _lacking(table: Table, missing: list[str], everything: bool, named: bool) ->
     if everything and data:
         first = f"no header was found in {table.path}: its first line holds numbers such as {data[0]}"
         return Failure(f"{first}. The model needs {names}: put names above it.")
-    if len(missing) == 1:
-        return unknown(missing[0], table.names, f"{table.path} has no column")
-    return Failure(f"{table.path} lacks columns of the model: {names}.")
+    errors = [unknown(name, table.names, f"{table.path} has no column") for name in missing[:MOST_PROBLEMS]]
+    more = [f"and lacks {len(missing) - len(errors)} more columns of the model"] * (len(missing) > len(errors))
+    return Refused([*(line for one in errors for line in one.said), *more], errors[0].known)
 
 
 def simulate(options: argparse.Namespace) -> None:
@@ -227,22 +231,23 @@ def simulate(options: argparse.Namespace) -> None:
     if is_field(model):
         raise Failure(_run_of_field(model, options.model))
     names = model.model_.states if hasattr(model.model_, "states") else model.feature_names_
-    needs = f"--start needs {len(names)} numbers, for {', '.join(names)}"
-    if options.start is None and model.joint_ is None:
-        raise Failure(f"Say where to begin: {needs}.")
-    if options.start is not None and len(options.start) != len(names):
-        raise Failure(f"{needs}; got {len(options.start)}.")
-    t = _times_of_run(model, options)
+    start = start_of(model, options, table_notes(model)["starts"])
+    t = _times_of_run(model, options, start)
     u = _inputs_of(model, options, t)
     with kept_warnings() as notes:
-        states = np.asarray(model.simulate(options.start, t, u))
+        states = np.asarray(model.simulate(start.states, t, u))
     time = table_notes(model)["time"] or "t"
     times = model.dates(t[: len(states)])
     columns = {time: in_utc(times) if clock_of(model).zoned else times, **dict(zip(names, states.T, strict=True))}
     print_or_write(columns, options.out, exact=time)
-    if options.start is None:
+    if start.told:
+        print(f"{start.told}, at {time} = {text_of(model, start.time)}.", file=sys.stderr)
+    elif start.states is None:
         which, begin = ("last", model.joint_.last) if t[0] >= model.joint_.last.time else ("first", model.joint_.first)
-        row = f"the {which} row of the data, {time} = {text_of(model, begin.time)} (of several series: of the {which})"
+        runs = shortened([*table_notes(model)["starts"]])
+        others = f"; --series RUN begins as another: {runs}" * bool(runs)
+        of = f"(of several series: of the {which}{others})"
+        row = f"the {which} row of the data, {time} = {text_of(model, begin.time)} {of}"
         print(f"The start is the smoothed state at {row}.", file=sys.stderr)
     print_warnings([*notes, *(as_options(one) for one in model.warnings_ if "explain misfit" in one)])
 
@@ -258,24 +263,31 @@ def _run_of_field(model: Any, path: Path) -> str:
     )
 
 
-def _times_of_run(model: Any, options: argparse.Namespace) -> Array:
-    """Return the times to print: from --from, else the first row of the data or 0, until --until."""
-    known = options.start is None
+def _times_of_run(model: Any, options: argparse.Namespace, start: Start) -> Array:
+    """Return the times to print: from --from, else the first row of the data or of a run of it or 0, until --until."""
     until = number_of(model, in_zone(options.until, options.zone), "--until")
-    first = model.joint_.first.time if known else 0.0
-    begin = first if options.begin is None else number_of(model, in_zone(options.begin, options.zone), "--from")
+    begin = start.time
+    if options.begin is not None:
+        begin = number_of(model, in_zone(options.begin, options.zone), "--from")
     if not until > begin:
-        where = "the first row of the data, at" if known and options.begin is None else "the start,"
+        known = options.start is None and options.begin is None
+        where = "the first row of the data, at" if known else "the start,"
         raise Failure(f"--until {text_of(model, until)} is not after {where} {text_of(model, begin)}.")
     if model.discrete_time:
         return np.arange(round(begin), np.floor(until) + 1)
     if options.step is None:
-        return np.linspace(begin, until, CURVE + 1)
+        return _neat(np.linspace(begin, until, CURVE + 1))
     steps = np.floor((until - begin) / options.step + ROUNDING)
     if steps < 1:
         ends = f"{text_of(model, begin)} to {text_of(model, until)}"
         raise Failure(f"--step {options.step:g} is longer than the run, which goes from {ends}: give a smaller one.")
-    return np.minimum(begin + options.step * np.arange(steps + 1), until)
+    return np.minimum(_neat(begin + options.step * np.arange(steps + 1)), until)
+
+
+def _neat(t: Array) -> Array:
+    """Return times as they are written, 0.3 for 0.30000000000000004, where this changes the last bits alone."""
+    rounded = np.array([float(f"{one:.{NEAT_DIGITS}g}") for one in t.tolist()])
+    return np.where(np.abs(rounded - t) <= LAST_BITS * np.spacing(np.abs(t).max()), rounded, t)
 
 
 def _inputs_of(model: Any, options: argparse.Namespace, t: Array) -> Any:
@@ -381,9 +393,11 @@ def report(options: argparse.Namespace) -> None:
     """Load or fit a model, and write one page about it."""
     if options.out.is_dir():
         raise Failure(f"--out {options.out} is a directory: name a file, such as report.html.")
-    if options.out.suffix and options.out.suffix.lower() not in PAGES:
-        page = shlex.quote(str(options.out.with_suffix(".html")))
-        raise Failure(f"--out {options.out}: a report is a page of HTML: --out {page}. Browsers print it to PDF.")
+    device = options.out.exists() and not options.out.is_file()  # such as /dev/stdout
+    if options.out.suffix.lower() not in PAGES and not device:
+        page, ends = shlex.quote(str(options.out.with_suffix(".html"))), ", ".join(PAGES)
+        needed = f"a report is a page of HTML, whose name ends in {ends}: --out {page}. Browsers print it to PDF."
+        raise Failure(f"--out {options.out}: {needed}")
     if not options.source.exists():
         raise Failure(f"There is no file {options.source}.")
     is_data = options.source.is_dir() or options.source.suffix.lower() in (*KNOWN, *PACKED)

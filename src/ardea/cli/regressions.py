@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -20,9 +21,9 @@ from ardea.names import check_candidates, counted, sized
 from ardea.show.answers import OFTEN_SMALLER, Summary
 from ardea.show.fits import r_squared
 from ardea.show.report import chosen_how
-from ardea.tables.columns import level_names
+from ardea.tables.levels import level_names
 from ardea.tables.rows import Rows
-from ardea.tables.table import SHOWN_NAMES, all_named, shortened
+from ardea.tables.table import SHOWN_NAMES, Refused, Table, all_named, all_of, shortened
 
 # R² from which on a column that was computed from y is likelier than so good a model (a convention).
 NEARLY_ALL = 0.9995
@@ -30,6 +31,8 @@ NEARLY_ALL = 0.9995
 RECORDED = ("log_evidence", "kkt_gap", "effective_rows", "error_correlation")
 ESTIMATORS: tuple[Any, ...] = (SparseARD, ARD, ARDvi, ARDr, MSTSBL, LSTSBL, MAPSTSBL)
 KINDS: dict[str, Any] = dict(zip(METHODS, ESTIMATORS, strict=True))
+# What the name of a column that is made of others holds: a text, a product, a power.
+PARTS_OF_NAMES = "=·^"
 Products = dict[str, list[str]]  # the columns that are multiplied, by the name of the product
 
 
@@ -40,9 +43,6 @@ def run(options: argparse.Namespace) -> None:
 
 def fitted(options: argparse.Namespace) -> Found:
     """Fit a table; the model knows what that looked like."""
-    if options.target is None:
-        there = shortened(table_of(options).names, SHOWN_NAMES)
-        raise Failure(f"Say which column to explain: --target COLUMN. There are {there}.")
     with helped(options):
         rows = _rows(options)
         products = products_of(rows.names, rows.levels, options.degree or 1, options.interactions)
@@ -75,22 +75,45 @@ def _rows(options: argparse.Namespace) -> Rows:
     """Return the rows that the options name, with what their columns are."""
     working(f"Reading {options.data}")
     table = table_of(options)
-    target = table.target(options.target)
-    if target in table.columns(options.drop):
+    (target, dropped, chosen, told, group), *_ = all_of(partial(_named, table, options), partial(estimator, options))
+    if target in dropped:
         raise Failure(f"--drop names the target, {target!r}: leave it out there, or explain another column.")
     kept = {part.strip() for text in options.keep or [] for part in (text, *text.split(","))}
-    if both := [one for one in table.columns(options.drop) if one in kept]:
+    if both := [one for one in dropped if one in kept]:
         raise Failure(f"--keep and --drop both name {shortened(both)}: leave out one of them.")
-    dropped = {*table.columns(options.drop), target, *(table.column(one) for one in (options.groups,) if one)}
-    columns = [name for name in table.columns(options.columns) or table.names if name not in dropped]
+    apart = {*dropped, target, *group}
+    columns = [name for name in chosen or table.names if name not in apart]
     if not columns:
         raise Failure(f"{table.path}: no column is left to explain {target!r} with.")
-    told: list[str] | None = None if options.categorical is None else []
-    if options.categorical not in (None, ["none"]):
-        told = [name for name in table.columns(options.categorical) if name in columns]
-    named = [*table.columns(options.columns), *(options.keep or []), *(told or [])]
+    told = None if told is None else [name for name in told if name in columns]
+    named = [*chosen, *(options.keep or []), *(told or [])]
     settings = {"missing": options.missing, "categorical": told, "wanted": named}
     return Rows(table, [target], columns, memory=options.memory, **settings)
+
+
+def _named(table: Table, options: argparse.Namespace) -> list[Any]:
+    """Return which columns the options name, all of them at once: target, --drop, --columns, --categorical, --groups.
+
+    Of --categorical None where it is not given; of --groups none or one.
+    """
+    texts = options.categorical if options.categorical != ["none"] else []
+    plain = [one for one in options.keep or [] if not set(one) & set(PARTS_OF_NAMES)]
+    *found, _ = all_of(
+        partial(_target, table, options),
+        partial(table.columns, options.drop),
+        partial(table.columns, options.columns),
+        lambda: None if texts is None else table.columns(texts),
+        lambda: [table.column(one) for one in (options.groups,) if one],
+        partial(table.columns, plain),
+    )
+    return found
+
+
+def _target(table: Table, options: argparse.Namespace) -> str:
+    if options.target is None:
+        there = shortened(table.names, SHOWN_NAMES)
+        raise Refused(["Say which column to explain: --target COLUMN."], [f"There are {there}."])
+    return table.target(options.target)
 
 
 def _text(found: Found, rows: Rows, options: argparse.Namespace) -> list[str]:
@@ -185,7 +208,7 @@ def arrays(rows: Rows, products: Products) -> tuple[Any, Any]:
     return pd.DataFrame(known | multiplied(known, products), columns=[*rows.names, *products]), y
 
 
-def estimator(options: argparse.Namespace, keep: list[str]) -> Any:
+def estimator(options: argparse.Namespace, keep: Sequence[str] = ()) -> Any:
     """Return the estimator that the options ask for, not fitted."""
     kind = KINDS[options.method]
     how = options.rows or ("groups" if options.groups else "independent")
@@ -196,7 +219,7 @@ def estimator(options: argparse.Namespace, keep: list[str]) -> Any:
             raise Failure("--noise is a standard deviation with --target.")
         settings["noise_variance"] = told**2
     if keep:
-        settings["always_keep"] = keep
+        settings["always_keep"] = list(keep)
     if options.false_terms is not None:
         if options.method == "ard":
             raise Failure("--method ard has no strength, so --false-terms means nothing: use --method sparse.")

@@ -296,10 +296,17 @@ def _cut_off(state: Readings, states: Sequence[Readings]) -> Iterator[str]:
     ends = {"largest": -1, "least": 0}
     ends = {which: end for which, end in ends.items() if counts[end] >= max(FEWEST_CUT, TIMES_CUT * usual)}
     for which, end in ends.items():
+        what, rests = f"{which} value, {values[end]:.6g}, in {counts[end]} rows", _rests(state, values[end])
+        if rests:
+            yield (
+                f"{state.name} stays at its {what}, all {rests}. If it is at rest there, these readings are right. If "
+                "they are cut off, by the range of a sensor or a limit of detection, set them to NaN: as numbers they "
+                "make coefficients and intervals wrong"
+            )
+            continue
         yield (
-            f"{state.name} is at its {which} value, {values[end]:.6g}, in {counts[end]} rows: if readings are cut off "
-            "there, by the range of a sensor or a limit of detection, set them to NaN. As numbers they make "
-            "coefficients and intervals wrong"
+            f"{state.name} is at its {what}: if readings are cut off there, by the range of a sensor or a limit of "
+            "detection, set them to NaN. As numbers they make coefficients and intervals wrong"
         )
     values, until, sizes, around, series = state.runs
     stuck = np.flatnonzero((around > MANY_UNITS) & (sizes >= FEWEST_STUCK))
@@ -313,6 +320,16 @@ def _cut_off(state: Readings, states: Sequence[Readings]) -> Iterator[str]:
             f"{state.name} is {value:.6g} in {rows} rows in a row, up to t = {until[longest]:.6g}: if its sensor was "
             f"stuck, set these readings to NaN{do}"
         )
+
+
+def _rests(state: Readings, value: float) -> str:
+    """Return where a state stays at a value from the first row of a series on, or up to the last; "" if it moves on."""
+    values, _, sizes, _, series = state.runs
+    held = (values == value) & (sizes > 1)
+    ends = {"start": np.diff(series, prepend=-1) != 0, "end": np.diff(series, append=series[-1] + 1) != 0}
+    if not np.all((ends["start"] | ends["end"])[values == value]):
+        return ""
+    return "at the " + " or the ".join(which for which, own in ends.items() if np.any(own & held)) + " of a series"
 
 
 def copied(x: Array, y: Array, one: str, other: str) -> str:

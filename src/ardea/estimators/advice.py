@@ -57,10 +57,11 @@ FAR_OUT = 5.0
 # since what most rows have is no exception: conventions.
 MOST_CODES, MOST_MISSING = 3, 1 / 3
 # What instruments and programs write for what is missing: nines, the last whole numbers of 2 and 4 bytes (an unsigned
-# one, too), and what is beyond any unit, as 1e30 is. A negative one among numbers that are not needs not be far.
+# one, too), what is beyond any unit, as 1e30 is. A negative one needs not be far from numbers that are not; −1 only
+# FAR_OUT times as far from so many different whole ones, such as ages, as these are from each other (conventions).
 NINES = np.array([10.0**n - 1 for n in range(2, 10)])
 WHOLE = np.array([2.0**15, 2.0**15 - 1, 2.0**16 - 1, 2.0**31, 2.0**31 - 1, 999.25])
-BEYOND = 1e20
+BEYOND, AMOUNTS = 1e20, 5
 # A column without a value between these shares of its range in its first rows is looked at closely: others have no code
 # (derived: all values but a code fill at most 1/(1 + FAR_OUT) of the range).
 EDGE, FIRST_ROWS = 0.2, 64
@@ -379,12 +380,10 @@ class Codes(NamedTuple):
     def told(self, name: str, do: str) -> str:
         """Return what is said of them, and what to do."""
         said = " and ".join(f"{value:g} in {counted(rows, 'row')}" for value, rows in self.values)
-        options = " ".join(f"--na {value:g}" if value >= 0 else f"--na={value:g}" for value, _ in self.values)
+        options = " ".join(f"--na{' ' if value >= 0 else '='}{value:g}" for value, _ in self.values)
         what = "that stands" if len(self.values) == 1 else "these stand"
-        return (
-            f"{name} is {said}, far from all its other values, {self.low:.4g} to {self.high:.4g}. If {what} for a "
-            f"missing reading, {do} ({options} on the command line)"
-        )
+        others = f"unlike all its other values, {self.low:.4g} to {self.high:.4g}"
+        return f"{name} is {said}, {others}. If {what} for a missing reading, {do} ({options} on the command line)"
 
 
 def codes_of(column: Array, is_sure: Callable[[float, int], bool]) -> Codes | None:
@@ -415,8 +414,10 @@ def _far(column: Array) -> Array:
         if distance > FAR_OUT * np.ptp(rest) and (values := np.unique(own)).size <= MOST_CODES:
             return values
     others = column[column != low]
-    alone = low < 0 and is_usual(low) and others.size > 0 and others.min() >= 0 and np.ptp(others) > 0
-    return np.array([low] if alone else [])
+    alone = low < 0 and others.size > 0 and others.min() >= 0 and np.ptp(others) > 0
+    amounts = np.unique(others) if alone and low == -1 and not np.any(others % 1) else others[:0]
+    below = amounts.size >= AMOUNTS and amounts[0] - low > FAR_OUT * np.median(np.diff(amounts))
+    return np.array([low] if below or (alone and is_usual(low)) else [])
 
 
 def is_usual(value: float) -> bool:
@@ -448,8 +449,7 @@ def _on_codes(
 ) -> Iterator[str]:
     edge, split = EDGE * (high - low), X.shape[1]
     suspect = ~np.logical_or.reduce((first > low + edge) & (first < high - edge), axis=0)
-    if low.min() <= -NINES[0]:
-        suspect |= np.isin(-low, NINES)
+    suspect |= np.isin(-low, [1.0, *NINES])
     for j in np.flatnonzero(suspect):
         if _two_valued(first[:, j], low[j], high[j]):
             continue

@@ -46,6 +46,8 @@ __all__ = ["ModelFileError", "load", "save"]
 
 # What a discovery says of itself besides its equations; None where it cannot tell.
 SAID = tuple(one.name for one in fields(Motion) if one.name.endswith("_"))
+# What a table is noted to have of each of several: a name, and what belongs to it.
+LISTS = ("levels", "products", "signs", "starts")
 # The columns of a path: text, numbers of any size, whole numbers, truth values.
 PATH_COLUMNS: dict[str, str] = {
     **dict.fromkeys(("method", "varied"), "U"),
@@ -132,8 +134,7 @@ def _content(model: Any) -> Model:
     found_by: Any = {ARDSearch: _choice_of, Discovery: _motion_of}.get(type(model), _regression_of)
     table = getattr(model, "table_", None)
     if table is not None:
-        kinds = ("levels", "products", "signs")
-        lists = {kind: [[name, *texts] for name, texts in table[kind].items()] for kind in kinds}
+        lists = {kind: [[name, *texts] for name, texts in table[kind].items()] for kind in LISTS}
         table = Table(**{**table, **lists})
     return Model(model, found_by(model), table)
 
@@ -151,8 +152,12 @@ def _model(content: Model) -> Any:
         case _:
             raise ModelFileError("The file holds the findings of another kind of model. Get it again.")
     if (table := content.table) is not None:
-        lists = {"levels": table.levels, "products": table.products, "signs": table.signs}
-        model.table_ = {**vars(table), **{name: {key: texts for key, *texts in one} for name, one in lists.items()}}
+        rows = [one for kind in LISTS for one in getattr(table, kind)]
+        sound = all(one and isinstance(one[0], str) for one in rows)
+        sound = sound and all(len(one) > 2 and str not in map(type, one[1:]) for one in table.starts)
+        require(sound, "the table of the model", "one of names, each with what belongs to it")
+        lists = {kind: {key: own for key, *own in getattr(table, kind)} for kind in LISTS}
+        model.table_ = {**vars(table), **lists}
     return model
 
 

@@ -59,7 +59,9 @@ from ardea.names import Rival
 from ardea.tables import whole_file
 
 FORMAT, FORMAT_VERSION = "ardea model", 1
-LATER: dict[str, dict[str, Any]] = {"Table": {"series": ""}}  # what files of before lack, and is this then
+LATER: dict[str, dict[str, Any]] = {
+    "Table": {"series": "", "starts": []}
+}  # what files of before lack, and is this then
 HEADER_NAME, ARRAY_NAME = "header.json", "arrays/{}.npy"
 LARGEST_HEADER = 2**27  # bytes; a convention: the names of ten million columns
 ZIP_START = b"PK\x03\x04"  # of the zip format
@@ -105,6 +107,7 @@ class Table:
     levels: list[list[str]]  # a column of categories, and these
     products: list[list[str]]  # a product of columns, and these
     signs: list[list[str]]  # a column, and the sign or unit of its numbers
+    starts: list[list[str | float]]  # a run, its first time, and the states then
     series: str = ""  # the column that tells several series apart
 
 
@@ -321,12 +324,8 @@ def _is_sound(value: Any) -> Any:
         case FieldModel(fields=fields, axes=axes):
             grid = 1 <= len(axes) <= 3 and all(one.ndim == 1 and _is_increasing(one) for one in value.space)
             measured = fields[: len(fields) - value.n_known]
-            return (
-                grid
-                and 0 <= value.n_known < len(fields)
-                and set(value.solved) <= set(measured)
-                and _sound_names(value, [*fields, *axes], len(fields), len(axes))
-            )
+            known = 0 <= value.n_known < len(fields) and set(value.solved) <= set(measured)
+            return grid and known and _sound_names(value, [*fields, *axes], len(fields), len(axes))
         case Motion():
             least_squares = all(kept.prior_variance is None for kept in value.kept)
             return least_squares and _is_clock(value.time_unit_, value.time_origin_)

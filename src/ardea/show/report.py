@@ -38,7 +38,7 @@ from ardea.show.answers import (
 from ardea.show.canvas import Drawing, figure_bytes, percent
 from ardea.show.reproduction import of_arrays, of_file, program_of
 from ardea.tables import write_whole
-from ardea.tables.columns import level_names
+from ardea.tables.levels import level_names
 
 if TYPE_CHECKING:
     from jinja2 import Environment

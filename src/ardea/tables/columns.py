@@ -6,6 +6,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence, Set
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,12 @@ from numpy.typing import NDArray
 from ardea.core.problem import Array
 from ardea.names import counted, words_of
 from ardea.tables.dates import DAY_FIRST, OF_DAY, as_dates
+from ardea.tables.levels import indicators, level_names, rank, told_of_levels
 from ardea.tables.notation import (
+    APOSTROPHES,
     BLANK,
     CODE_NAMES,
+    FEW,
     IN_BRACKETS,
     MINORITY,
     NOTATION,
@@ -27,17 +31,17 @@ from ardea.tables.notation import (
     ROW_WORDS,
     SIGNED,
     SPACED,
-    SWITCHED_ON,
     TOTALS,
 )
-from ardea.tables.table import MOST_PROBLEMS, Table, TableError, safe_name, shortened, unknown
+from ardea.tables.table import MOST_PROBLEMS, Table, TableError, unknown
+from ardea.tables.wrong import told_units, uneven_or_wrong
 
 # A column of at most so many different texts is one of categories (a convention; more columns than that help nobody).
 MOST_LEVELS = 20
-# Wrong cells are few where at most this share of a column is wrong, or one: then the column is sound (a convention).
-FEW = 0.1
 # Rows that a run has at least, on average (a convention: fewer tell nothing of how a system moves).
 FEWEST_IN_A_RUN = 5
+# So many rows tell what columns hold where others are of another length (a convention: a second).
+MOST_ROWS = 10_000
 NUMERIC = "fiub"
 Cells = tuple[Array, NDArray[np.bool_]]
 DATES, TIMES_OF_DAY = "dates, not numbers", "times of day, not numbers"
@@ -46,7 +50,7 @@ DATES, TIMES_OF_DAY = "dates, not numbers", "times of day, not numbers"
 
 
 def tidied(cell: str) -> str:
-    """Return a cell without blanks around it or between thousands, and with a hyphen for a minus or for brackets."""
+    """Return a cell without blanks around it or marks of thousands, with a hyphen for a minus or for brackets."""
     cell = cell.strip().replace("−", "-")
     cell = IN_BRACKETS.sub(r"-\1", cell)
     return re.sub(BLANK, "", cell) if SPACED.fullmatch(cell) else cell
@@ -68,6 +72,11 @@ def sign_of(cell: str) -> str:
     """
     found = SIGNED.fullmatch(cell.strip())
     return (found[1] or found[2]) if found else ""
+
+
+def unit_of(cell: str) -> str | None:
+    """Return the sign or the unit of a number, "" where it has none; None where a cell holds no number."""
+    return "" if notation_of(cell) else sign_of(cell) or None
 
 
 def told_by(kinds: Counter[str]) -> dict[str, int]:
@@ -115,28 +124,6 @@ def as_numbers(column: Any, mark: str | None, empty: Set[str], sign: str = "") -
     plain = [text.replace("." if mark == "," else ",", "").replace(",", ".") for text in texts]
     numbers = [float(text) if good else np.nan for text, good in zip(plain, sound, strict=True)]
     return np.array([*numbers, np.nan])[codes], ~np.array([*sound, True])[codes]
-
-
-def indicators(column: Any, levels: Sequence[str], empty: Set[str]) -> Cells:
-    """Return 1 where a cell holds a text, for all but the first of them, NaN for gaps; and where it holds another.
-
-    Gaps are a text like others where the levels have an empty one.
-    """
-    codes, texts = texts_of(column, empty)
-    place = dict(zip(levels, np.eye(len(levels)), strict=True))
-    gap = np.full(len(levels), np.nan)
-    rows = np.array([*(place.get(text, gap) for text in texts), place.get("", gap)])
-    return rows[codes, 1:], np.array([*(text not in place for text in texts), False])[codes]
-
-
-def _rank(text: str) -> tuple[bool, str, str]:
-    """Return where a text stands among others: of a switch what is off comes first, whatever the case."""
-    return SWITCHED_ON.fullmatch(text.casefold()) is not None, text.casefold(), text
-
-
-def level_names(column: str, levels: Sequence[str]) -> list[str]:
-    """Return the names of the columns that stand for the texts of a column: all but the first, its reference."""
-    return [safe_name(f"{column}={level}") for level in levels[1:]]
 
 
 # Columns --------------------------------------------------------------------------------------------------------------
@@ -188,6 +175,14 @@ class Column:
         self.tokens = {token: None for token in self.tokens if not SIGNED.fullmatch(token)}
         what = "sign" if self.sign in "$€£¥%‰" else "unit"
         return [f"the {what} {self.sign} in column {self.name!r} was left out ({self.signed})"]
+
+    @property
+    def units(self) -> Counter[str]:
+        """How many numbers have which sign or unit, "" for none; nothing once one was left out of all of them."""
+        counts = Counter({"": self.kinds.total() - self.n_texts})
+        for (sign, _), count in self._bare.items():
+            counts[sign] += count
+        return Counter() if self.sign else +counts
 
     @property
     def n_texts(self) -> int:
@@ -251,7 +246,8 @@ class Column:
         if "dots" in found and "," in (self.mark, of_file):
             remarks.append(f"dots {where} {ROLES[self.mark == '.']}, since commas stand before decimals elsewhere")
         remarks += [f"brackets {where} make numbers negative ({self.bracketed})"] if self.bracketed else []
-        return [*remarks, *([f"blanks {where} group thousands ({self.spaced})"] if self.spaced else [])]
+        mark = "apostrophes" if {*self.spaced} & {*APOSTROPHES} else "blanks"
+        return [*remarks, *([f"{mark} {where} {ROLES[False]} ({self.spaced})"] if self.spaced else [])]
 
 
 class Columns:
@@ -336,7 +332,7 @@ class Columns:
 
     def settle(self) -> None:
         """Decide what every column is; raise TableError where some cannot be used."""
-        unusable = {}
+        unusable, strange = dict[str, str](), dict[str, list[int]]()
         for name, one in self.seen.items():
             if name in self.levels:
                 continue
@@ -344,17 +340,19 @@ class Columns:
             self.remarks += one.settle_sign(told) if name not in self._categorical else []
             contents = one.contents
             if name in self._categorical or (name in self._if_text and contents == "texts, not numbers"):
-                texts, ticked = sorted(one.levels, key=_rank), one.kinds.total() < self._n_seen
+                texts, ticked = sorted(one.levels, key=rank), one.kinds.total() < self._n_seen
                 self.levels[name] = ["", *texts] if ticked and len(texts) == 1 else texts
-                self._remark_on_texts(name)
+                self.remarks += told_of_levels(name, self.levels[name])
             elif contents != "numbers":
                 unusable[name] = f"column {name!r} holds {contents}"
+                if contents.startswith("numbers") and len(one.units) > 1:
+                    unusable[name], strange[name] = told_units(self._table, name, one.units, unit_of)
+        numbers = [one for name, one in self.seen.items() if name not in self.levels and name not in unusable]
+        self._settle_marks(numbers)
         if unusable:
-            others = [name for name in self.used if name not in unusable]
-            runs = [name for name in unusable if self.seen[name].tells_runs(self._n_seen)]
-            clocks = [name for name in unusable if self.seen[name].contents in (DATES, TIMES_OF_DAY)]
-            raise TableError(self._table.path, [*unusable.values()], unusable, others, runs=runs, clocks=clocks)
-        numbers = [one for name, one in self.seen.items() if name not in self.levels]
+            raise self._without(unusable, strange, [one for one in numbers if one.n_wrong])
+
+    def _settle_marks(self, numbers: Sequence[Column]) -> None:
         of_file = self._table.decimal or decided(sum((one.kinds for one in numbers), self._table.notations))
         guess = None
         if any("either" in one.kinds for one in numbers):
@@ -362,20 +360,25 @@ class Columns:
             thousands = self._table.separator == "," or any(one.has_thousands() for one in numbers)
             guess = "." if thousands else ","
         for one in numbers:
-            near = (
-                one.mark_within(*self._within[one.name]) if "either" in one.kinds and one.name in self._within else None
-            )
+            doubtful = "either" in one.kinds and one.name in self._within
+            near = one.mark_within(*self._within[one.name]) if doubtful else None
             self.remarks += one.settle_mark(self._table, of_file, near or guess)
 
-    def _remark_on_texts(self, name: str) -> None:
-        texts, names = self.levels[name], self.names_of(name)
-        encoded = f"holds {len(texts)} texts: encoded as {shortened(names)}, against {texts[0]!r}" if names else ""
-        if not texts[0]:
-            encoded = f"holds {texts[1]!r} or nothing: encoded as {names[0]}, which is 0 where cells are empty"
-        self.remarks.append(f"column {name!r} {encoded or 'is the same in every row and was left out'}")
-        alike = Counter(text.casefold() for text in texts)
-        twins = [text for text in texts if alike[text.casefold()] > 1]
-        self.remarks += [f"texts of column {name!r} differ in case alone: {shortened(twins)}"] if twins else []
+    def _without(self, unusable: dict[str, str], strange: dict[str, list[int]], wrong: Sequence[Column]) -> TableError:
+        """Return the error of columns that cannot be used, and of the wrong cells of others.
+
+        Given are what is said of the former, lines with strange units, and the columns with wrong cells.
+        """
+        others = [name for name in self.used if name not in unusable]
+        cells = uneven_or_wrong(self._table, [one.name for one in wrong], unit_of)[0] if wrong else []
+        ways: dict[str, Any] = {"tokens": few_tokens(wrong)}
+        ways["runs"] = [name for name in unusable if self.seen[name].tells_runs(self._n_seen)]
+        ways["clocks"] = [name for name in unusable if self.seen[name].contents in (DATES, TIMES_OF_DAY)]
+        if all(strange.get(name) for name in unusable):  # then these lines are all that is in the way
+            ways["lines"] = sorted({line for own in strange.values() for line in own})
+        else:
+            ways["useless"] = unusable
+        return TableError(self._table.path, [*unusable.values(), *cells], unusable, others, **ways)
 
     def names_of(self, column: str) -> list[str]:
         """Return the names of the columns of numbers that one column gives."""
@@ -395,7 +398,7 @@ class Columns:
         for name in self.used:
             column = frame[name]
             if name in self.levels:
-                values, bad = indicators(column, self.levels[name], self._table.empty)
+                values, bad = indicators(*texts_of(column, self._table.empty), self.levels[name])
                 self._unknown.update((name, str(cell).strip()) for cell in column[bad])
             else:
                 told = (self.seen[name].mark, self.seen[name].sign) if name in self.seen else (None, "")
@@ -452,7 +455,8 @@ class Columns:
         """Return the error of cells that cannot be used: row, column and what is wrong."""
         columns, listed, uneven = dict.fromkeys(name for _, name, _ in cells), self._table.placed(cells), list[int]()
         if all(trouble.endswith("is not a number") for _, _, trouble in cells):  # then rows may be of other length, too
-            found, uneven = uneven_or_wrong(self._table, [name for name in self.used if name not in self.levels])
+            names = [name for name in self.used if name not in self.levels]
+            found, uneven = uneven_or_wrong(self._table, names, unit_of)
             listed = found if len(found) >= len(listed) else listed
         others = [name for name in self.used if name not in columns]
         headers = {row for row, name, trouble in cells if trouble.startswith(f"{name!r} ")}
@@ -465,36 +469,31 @@ class Columns:
         listed += [f"line {line} is called as a row of totals is" for line in lines]
         lines = sorted({*lines, *uneven})
         seen = [self.seen[name] for name in columns if name in self.seen]
-        few = len(seen) == len(columns) and all(one.n_wrong <= max(1, FEW * one.kinds.total()) for one in seen)
-        tokens = dict.fromkeys(token for one in seen for token in one.tokens if few and not TOTALS.fullmatch(token))
+        mixed = [one for one in seen if one.kinds["signed"] > 1 and len(one.units) > 1]
+        listed = [*(told_units(self._table, one.name, one.units, unit_of)[0] for one in mixed), *listed]
+        tokens = few_tokens(seen) if len(seen) == len(columns) else []
         return TableError(self._table.path, listed, columns, others, tokens, lines=lines)
 
 
-def uneven_or_wrong(table: Table, names: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Return all rows of other length, and all cells that are no numbers in columns of numbers; and lines to leave out.
+def few_tokens(columns: Sequence[Column]) -> list[str]:
+    """Return what stands in the wrong cells of columns, but for totals, where they are few in each."""
+    few = all(one.n_wrong <= max(1, FEW * one.kinds.total()) for one in columns)
+    return list(dict.fromkeys(cell for one in columns for cell in one.tokens if few and not TOTALS.fullmatch(cell)))
 
-    These are rows of other length and of totals, if nothing else is wrong and they are few. Reads slowly, once more.
-    """
-    used = [(table.names.index(name), name) for name in names]
-    found, totals = list[tuple[int, str]](), set[int]()
-    texts: dict[str, list[tuple[int, str]]] = {name: [] for name in names}
-    numbers = dict.fromkeys(names, 0)
-    for line, row in table.numbered_rows():
-        if len(row) != table.width:
-            quotes = (
-                f" (a cell that holds {table.separator!r} needs quotes around it)" if len(row) > table.width else ""
-            )
-            uneven_row = f"{counted(len(row), 'column')}, but the first line has {table.width}"
-            found.append((line, f"line {line}: {uneven_row}{quotes * (table.separator in set(',;|'))}"))
-            continue
-        for j, name in used:
-            if notation_of(row[j]):
-                numbers[name] += 1
-            elif row[j] not in table.empty:
-                totals |= {line} if TOTALS.fullmatch(row[j]) else set()
-                texts[name].append((line, f"line {line}, column {name!r}: {row[j]!r} is not a number"))
-    uneven, n_rows = {line for line, _ in found}, max(numbers.values(), default=0)
-    found += [one for name in names if 0 < len(texts[name]) <= numbers[name] + 1 for one in texts[name]]
-    away = sorted({line for line, _ in found})
-    alone = uneven | totals >= {*away} and len(away) <= max(1, FEW * n_rows)
-    return [said for _, said in sorted(found)], away if uneven and alone else []
+
+def told_besides(error: TableError, table: Table, columns: Columns) -> TableError:
+    """Return the error of rows of other length, with what the other rows tell of columns that were not looked at."""
+    import pandas as pd
+
+    rows = [row for _, row in islice(table.numbered_rows(), MOST_ROWS) if len(row) == table.width]
+    cells = pd.DataFrame(rows, columns=range(table.width), dtype=object)
+    columns.look(cells[[*map(table.names.index, columns.used)]].set_axis(columns.used, axis=1))
+    try:
+        columns.settle()
+    except TableError as more:
+        problems = dict.fromkeys([*more.problems, *error.problems])
+        # Where no lines help, no command does.
+        unusable = (more.columns, more.others) if error.lines else ()
+        ways: dict[str, Any] = {"lines": error.lines, "clocks": more.clocks, "useless": more.columns}
+        return TableError(table.path, [*problems], *unusable, **(ways if error.lines else {}))
+    return error

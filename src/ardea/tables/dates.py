@@ -21,6 +21,7 @@ OF_DAY = re.compile(r"\d{1,2}:\d\d(:\d\d(\.\d*)?)?(?: ?[AaPp]\.?[Mm]\.?)?")
 ZONED = re.compile(r".*\d[Tt ]?\d.*:.*(?:[Zz]|[+-]\d\d(?::?\d\d)?)")
 # What columns of times are called.
 TIME_NAMES = re.compile("t|times?|timestamps?|date|datetime|days?|hours?|years?|months?|seconds?|zeit|datum")
+A_DATE = "a date such as 2024-05-31 or 2024-05-31T12:00"
 WRITTEN_DATE = re.compile(r"([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})((?:[ T].+)?)")
 
 
@@ -159,3 +160,18 @@ def time_of_day(text: str) -> np.timedelta64:
     hours = str(int(hours) % 12 + 12 * (half[0] in "Pp")) if half else hours
     since = 60 * (60 * int(hours) + int(minutes)) + float(seconds[0] if seconds else 0)
     return np.timedelta64(round(1e6 * since), "us")
+
+
+def no_time(cell: str) -> str:
+    """Return why a cell is no time, with what to do."""
+    if cell.strip() in ("", "nan", "None", "NaT"):
+        return "is empty, and its row is not"
+    if re.fullmatch(r"\d{1,2}([/.-])\d{1,2}\1\d{2}(\s.*)?", cell):
+        return f"{cell!r} has a year of two digits: write {A_DATE}"
+    if OF_DAY.fullmatch(cell):
+        return f"{cell!r} is a time of day, and others are none: write {A_DATE}, or a number of seconds"
+    if re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?\s*[a-zA-Zµ]+", cell):
+        return f"{cell!r} has a unit: write the number alone"
+    if re.fullmatch(r"[-+]?\d*,\d+", cell):
+        return f"{cell!r} has a decimal comma: write a point, or say that all numbers have one with --decimal ,"
+    return f"{cell!r} is neither a number nor {A_DATE}"

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection
 from itertools import pairwise
 
-from ardea.tables.columns import FEW, notation_of
-from ardea.tables.notation import NOTATIONS
+from ardea.tables.columns import notation_of
+from ardea.tables.notation import FEW, NOTATIONS
 
 
 def doubtful_dots(rows: list[list[str]], names: list[str]) -> list[str]:

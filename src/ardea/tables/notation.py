@@ -6,8 +6,9 @@ import re
 
 _EXPONENT = "(?:[eE][+-]?[0-9]+)?"
 _GROUPED = "[+-]?[1-9][0-9]{0,2}"
-BLANK = "[ \u00a0\u2009\u202f]"  # narrow, or not to be broken
-# 1 234 567,8 with blanks between thousands.
+APOSTROPHES = "'’"  # as in Switzerland
+BLANK = f"[ \u00a0\u2009\u202f{APOSTROPHES}]"  # narrow, or not to be broken
+# 1 234 567,8 and 1'234'567.8, with blanks or apostrophes between thousands.
 SPACED = re.compile(rf"{_GROUPED}(?:{BLANK}[0-9]{{3}})+(?:[.,][0-9]*)?")
 # How numbers are written, by what the comma or dot in them tells; the first that fits holds.
 NOTATIONS = {
@@ -29,9 +30,9 @@ READ_WITH = {
 }
 ROLES = {True: "stand before decimals", False: "group thousands"}
 # (1,200.50) is what accountants write for −1,200.50.
-IN_BRACKETS = re.compile(r"^\(([$€£¥]?\s?[0-9][0-9., ]*%?)\)$")
+IN_BRACKETS = re.compile(r"^\(([$€£¥]?\s?[0-9][0-9., '’]*%?)\)$")
 # Numbers with a sign of a currency before them, or with it, with per cent or with a unit behind them.
-SIGNED = re.compile(r"([$€£¥])\s*[+-]?[0-9][0-9., ]*|[+-]?[0-9][0-9., ]*?\s*([%‰$€£¥]|[A-Za-zµμΩ°²³/·]+)")
+SIGNED = re.compile(r"([$€£¥])\s*[+-]?[0-9][0-9., '’]*|[+-]?[0-9][0-9., '’]*?\s*([%‰$€£¥]|[A-Za-zµμΩ°²³/·]+)")
 # What stands before sums and means of the other rows (a convention: English and German).
 TOTALS = re.compile(
     r"((grand|sub)[ -]?)?totals?|sums?|means?|averages?|avg|median|s\.?d\.?|std\.?( dev\.?)?"
@@ -54,3 +55,5 @@ MINORITY = 0.25
 # Of decimals to three places a tenth has fewer, if zeros at the end are left out: that of 60 or more at most one in 60
 # has other than three places, one comma being a slip among thousands, is then rare (0.9⁶⁰ + 6 · 0.9⁵⁹ = 1.4 %).
 RARE = 1 / 60
+# Wrong cells are few where at most this share of a column is wrong, or one: then the column is sound (a convention).
+FEW = 0.1

@@ -20,8 +20,9 @@ from typing import IO, Any, Literal
 
 import numpy as np
 
-from ardea.tables.columns import decided, notation_of, sign_of, uneven_or_wrong
+from ardea.tables.columns import decided, notation_of, sign_of, unit_of
 from ardea.tables.layout import counts_on, doubtful_dots, holds_units, is_whole
+from ardea.tables.spreadsheets import read_spreadsheet, sheet_names
 from ardea.tables.table import (
     ARRAYS,
     PARQUET,
@@ -31,11 +32,10 @@ from ardea.tables.table import (
     Table,
     TableError,
     read_arrays,
-    read_spreadsheet,
-    sheet_names,
     shortened,
     sound_names,
 )
+from ardea.tables.wrong import uneven_or_wrong
 
 KNOWN = (".csv", ".tsv", ".txt", ".dat", ".npy", *PARQUET, *SPREADSHEETS, *ARRAYS)
 PACKED = {".gz": (b"\x1f\x8b", gzip.open), ".bz2": (b"BZh", bz2.open), ".xz": (b"\xfd7zXZ", lzma.open)}
@@ -320,11 +320,13 @@ class TextTable(Table):
                 gap_at_end |= self.separator is None and bool(frame.iloc[:, -1].isna().any())
                 yield frame if list(names) == list(frame.columns) else frame[list(names)]
         except (pd.errors.ParserError, pd.errors.ParserWarning, UnicodeDecodeError, OverflowError) as error:
-            found, lines_out = ([], []) if isinstance(error, UnicodeDecodeError) else uneven_or_wrong(self, names)
+            found, lines_out = (
+                ([], []) if isinstance(error, UnicodeDecodeError) else uneven_or_wrong(self, names, unit_of)
+            )
             said = f"{self.path} cannot be read as text: {' '.join(str(error).split())}"
             raise (TableError(self.path, found, lines=lines_out) if found else ValueError(said)) from error
         uneven = self.separator and lines.separators != n_read * (self.width - 1)
-        if (gap_at_end or uneven) and (wrong := uneven_or_wrong(self, names))[0]:  # none where quotes hold separators
+        if (gap_at_end or uneven) and (wrong := uneven_or_wrong(self, names, unit_of))[0]:
             raise TableError(self.path, wrong[0], lines=wrong[1])
 
     def _parsed(self, lines: Lines, rows: int) -> Iterator[Any]:

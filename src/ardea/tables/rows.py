@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows
 from ardea.core.problem import Array, require
 from ardea.names import counted
-from ardea.tables.columns import FEW, Columns, texts_of
+from ardea.tables.columns import Columns, texts_of, told_besides
 from ardea.tables.dates import looks_like_dates, names_time
-from ardea.tables.notation import TOTALS
+from ardea.tables.notation import FEW, TOTALS
 from ardea.tables.reading import Header, open_table
 from ardea.tables.series import set_back, times_of
 from ardea.tables.table import (
@@ -97,7 +97,11 @@ class Rows:
         self.rows_per_block = self._fitting_rows()
         self._read_already: Iterator[Any] | None = None
         self._n_rows = 0
-        self.fits = self._survey(columns if levels is None else (), wanted)
+        try:
+            self.fits = self._survey(columns if levels is None else (), wanted)
+        except TableError as error:
+            fresh = Columns(table, [*columns, *targets], categorical, levels)
+            raise error if error.columns else told_besides(error, table, fresh) from None
         self.levels, self.signs = self._columns.levels, self._columns.signs
         self.names = tuple(self._columns.names[: len(self._columns.names) - len(targets)])
         if texts := [name for name in targets if len(self.levels.get(name, "01")) != 2]:

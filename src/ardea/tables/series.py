@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,18 @@ from numpy.typing import NDArray
 from ardea.core.problem import Array, Index
 from ardea.names import counted, nor_others
 from ardea.tables.arrays import states_or_fields
-from ardea.tables.columns import FEW, FEWEST_IN_A_RUN, Columns, as_numbers, is_numeric, sign_of, texts_of
-from ardea.tables.dates import OF_DAY, as_dates, compact_dates, dates_by_order, name_zones, names_time, time_of_day
+from ardea.tables.columns import FEWEST_IN_A_RUN, Columns, as_numbers, is_numeric, sign_of, texts_of
+from ardea.tables.dates import (
+    OF_DAY,
+    as_dates,
+    compact_dates,
+    dates_by_order,
+    name_zones,
+    names_time,
+    no_time,
+    time_of_day,
+)
+from ardea.tables.notation import FEW
 from ardea.tables.reading import ending_of, open_table
 from ardea.tables.table import (
     ARRAYS,
@@ -24,6 +34,7 @@ from ardea.tables.table import (
     DEFAULT_MEMORY,
     Table,
     TableError,
+    all_of,
     bytes_of,
     read_arrays,
     shortened,
@@ -38,7 +49,6 @@ STRETCH, MOST_STRETCHES = 400, 50
 MOST_SHOWN = 3
 # Of two orders of day and month, the one without a step that is so many times the usual one is right (a convention).
 LONG_STEPS = 10.0
-A_DATE = "a date such as 2024-05-31 or 2024-05-31T12:00"
 HALF_DAY = np.timedelta64(12, "h")
 # Zones by whose clocks those of most people change (a convention; others change at the same local times).
 CHANGING: tuple[str, ...] = ("Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "America/Santiago")
@@ -73,6 +83,7 @@ class Series:
     doubts: list[str] = field(default_factory=list)  # and what of it gives reason for doubt
     time: str = ""  # the column of times
     zoned: bool = False  # whether they name their time zones: they are in UTC here
+    labels: tuple[str, ...] = ()  # what tells several series apart, of each
 
     @property
     def n_inputs(self) -> int:
@@ -124,11 +135,11 @@ def read_series(
 
 
 def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, list[str]] | None) -> Series:
-    inputs = table.columns(choice.inputs)
-    clock = [] if choice.time is None else table.columns([choice.time])
-    time, label = clock[0] if clock else None, None if choice.series is None else table.column(choice.series)
-    apart = dict.fromkeys([*clock, *(one for one in (label,) if one is not None), *inputs])
-    states = table.columns(choice.states) or [name for name in table.names if name not in apart]
+    single = ([] if one is None else [one] for one in (choice.time, choice.series))
+    lists = (partial(table.columns, texts) for texts in (*single, choice.inputs, choice.states))
+    clock, labels, inputs, states = all_of(*lists)
+    time, label, apart = next(iter(clock), None), next(iter(labels), None), dict.fromkeys([*clock, *labels, *inputs])
+    states = states or [name for name in table.names if name not in apart]
     if not states or apart.keys() & set(states):
         raise ValueError("The states must be at least one column, and none of them the time, the series or an input.")
     frame, ends, whole = _sampled(table, list(dict.fromkeys([*states, *inputs, *apart])), memory)
@@ -152,10 +163,10 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
         if rise(times[::-1]):
             numbers, times, said = numbers[::-1], times[::-1], [*said, "times descend: rows were turned around"]
         _require_order(table, times, time, columns=dict(zip(states, numbers.T, strict=False)))
-    parts = np.split(np.arange(len(numbers)), [end for end in ends if end < len(numbers)])
+    parts, runs = np.split(np.arange(len(numbers)), [end for end in ends if end < len(numbers)]), dict[str, Index]()
     if label is not None:
-        parts, left_out = _grouped(frame[label], table, numbers, times, time or "", split)
-        said = [*said, *left_out]
+        runs, left_out = _grouped(frame[label], table, numbers, times, time or "", split)
+        parts, said = [*runs.values()], [*said, *left_out]
     blocks = [numbers[part] for part in parts]
     x, u = ([block[:, part] for block in blocks] for part in (slice(split), slice(split, None)))
     t = None if times is None else [times[part] for part in parts]
@@ -175,6 +186,7 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
         doubts=doubts,
         time=time or "",
         zoned=zoned,
+        labels=tuple(runs),
     )
 
 
@@ -246,7 +258,7 @@ def _skipped_hours(series: list[NDArray[Any]], name: str) -> Iterator[str]:
 
 def _grouped(
     labels: Any, table: Table, numbers: Array, times: Any, time: str, n_states: int
-) -> tuple[list[Index], list[str]]:
+) -> tuple[dict[str, Index], list[str]]:
     """Return the rows of every series, by the texts that tell them apart, in the order of their first rows.
 
     Series without a sample, and rows without a text, are left out; and told.
@@ -268,7 +280,7 @@ def _grouped(
         said.append(f"{unnamed} without a text in column {labels.name!r} belong to no series and were left out")
     for one, rows in seen.items() if times is not None else ():
         _require_order(table, times[rows], time, rows, texts[one])
-    return list(seen.values()), said
+    return {texts[one]: rows for one, rows in seen.items()}, said
 
 
 def _sampled(table: Table, used: list[str], memory: int) -> tuple[Any, list[int], bool]:
@@ -335,7 +347,7 @@ def _times_as_written(table: Table, frame: Any, name: str) -> tuple[NDArray[Any]
     times = _as_times(column, table) if dates is None else dates
     bad = np.isnan(times) if times.dtype.kind == "f" else np.isnat(times)
     if bad.any():
-        cells = [(row, name, _no_time(str(cell))) for row, cell in column[bad].items()]
+        cells = [(row, name, no_time(str(cell))) for row, cell in column[bad].items()]
         more = [f"and {len(cells) - MOST_SHOWN} more of column {name!r}"] * (len(cells) > MOST_SHOWN)
         lines = lines_of(table, [row for row, _, _ in cells], len(column))
         raise TableError(table.path, [*table.placed(cells)[:MOST_SHOWN], *more], lines=lines)
@@ -371,21 +383,6 @@ def _unbroken(clock: NDArray[Any]) -> tuple[NDArray[Any], int]:
     if not np.all(steps[back] <= -HALF_DAY):
         return clock, 0
     return clock + np.cumsum(back) * np.timedelta64(1, "D"), int(back.sum())
-
-
-def _no_time(cell: str) -> str:
-    """Return why a cell is no time, with what to do."""
-    if cell.strip() in ("", "nan", "None", "NaT"):
-        return "is empty, and its row is not"
-    if re.fullmatch(r"\d{1,2}([/.-])\d{1,2}\1\d{2}(\s.*)?", cell):
-        return f"{cell!r} has a year of two digits: write {A_DATE}"
-    if OF_DAY.fullmatch(cell):
-        return f"{cell!r} is a time of day, and others are none: write {A_DATE}, or a number of seconds"
-    if re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?\s*[a-zA-Zµ]+", cell):
-        return f"{cell!r} has a unit: write the number alone"
-    if re.fullmatch(r"[-+]?\d*,\d+", cell):
-        return f"{cell!r} has a decimal comma: write a point, or say that all numbers have one with --decimal ,"
-    return f"{cell!r} is neither a number nor {A_DATE}"
 
 
 def _by_order(table: Table, column: Any) -> tuple[NDArray[Any] | None, str]:

@@ -17,8 +17,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ class TableError(ValueError):
     `columns` cannot be used as they are, so that leaving them out helps; `others` can. `tokens` stand in the few cells
     that are wrong, where taking them as empty helps. `runs` are columns of few texts, which may tell runs apart.
     `lines` are those that are in the way of all others. `clocks` are columns of dates or of times of day. In
-    `zone` clocks are set back where times of the file go back.
+    `zone` clocks are set back where times of the file go back. `useless` are columns that neither helps.
     """
 
     def __init__(
@@ -87,11 +87,14 @@ class TableError(ValueError):
         lines: Iterable[int] = (),
         clocks: Iterable[str] = (),
         zone: str | None = None,
+        useless: Iterable[str] = (),
     ) -> None:
+        self.path, self.problems = path, tuple(problems)
         shown = [*problems[:MOST_PROBLEMS], *(["and more"] if len(problems) > MOST_PROBLEMS else [])]
         super().__init__(f"{path}, {shown[0]}" if len(shown) == 1 else "\n  ".join([f"{path}:", *shown]))
         self.columns, self.others, self.tokens = tuple(dict.fromkeys(columns)), tuple(others), tuple(tokens)
         self.runs, self.lines, self.clocks, self.zone = tuple(runs), tuple(lines), tuple(clocks), zone
+        self.useless = tuple(useless)
 
 
 class Table(ABC):
@@ -147,11 +150,11 @@ class Table(ABC):
         """Return the column to explain, by name or number."""
         try:
             return self.column(entry)
-        except ValueError as error:
+        except Refused as error:
             lines = [line for line, row in islice(self.numbered_rows(), MOST_COMPARED) if row[0] == entry][:1]
             told = [f"Line {line} begins with it: if its rows are columns, transpose the table." for line in lines]
             told += [f"Other sheets (--sheet) are {', '.join(self.other_sheets)}."] if self.other_sheets else []
-            raise ValueError(" ".join([str(error), *told])) from error
+            raise Refused(error.said, [" ".join([*error.known, *told])]) from error
 
     def unmet(self) -> list[str]:
         """Return which lines to leave out, and cells to take as empty, a text does not have, once it was read."""
@@ -231,16 +234,37 @@ def all_named(texts: Iterable[str] | None, names: Sequence[str], where: str) -> 
     found: list[str] = []
     for text in texts or []:
         parts = [text] if text in names else next(csv.reader([text], skipinitialspace=True), [])
-        found += [named(part.strip(), names, where) for part in parts]
+        found += all_of(*(partial(named, part.strip(), names, where) for part in parts))
     return found
 
 
-def unknown(name: str | int, known: Iterable[str], where: str) -> ValueError:
+class Refused(ValueError):
+    """What is wrong with arguments, in one message: a line for each, and which names there are."""
+
+    def __init__(self, said: Iterable[str], known: Iterable[str]) -> None:
+        self.said, self.known = tuple(dict.fromkeys(said)), tuple(dict.fromkeys(known))
+        super().__init__((" " if len(self.said) == 1 else "\n").join([*self.said, *self.known]))
+
+
+def all_of(*asked: Callable[[], Any]) -> list[Any]:
+    """Return what all of several functions return; where some raise ValueError, raise one that says it all."""
+    found, wrong = [], list[Refused]()
+    for one in asked:
+        try:
+            found.append(one())
+        except ValueError as error:
+            wrong.append(error if isinstance(error, Refused) else Refused([str(error)], []))
+    if wrong:
+        raise Refused((said for one in wrong for said in one.said), (known for one in wrong for known in one.known))
+    return found
+
+
+def unknown(name: str | int, known: Iterable[str], where: str) -> Refused:
     """Return the error of a name that a file does not have, with the names that come closest."""
     names = list(known)
     close = _closest(str(name), names)
     meant = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-    return ValueError(f"{where} {name!r}.{meant} There are {shortened(names, SHOWN_NAMES) or 'none'}.")
+    return Refused([f"{where} {name!r}.{meant}"], [f"There are {shortened(names, SHOWN_NAMES) or 'none'}."])
 
 
 def _closest(name: str, names: Sequence[str]) -> list[str]:
@@ -462,28 +486,3 @@ class ParquetTable(Table):
                     del batch
                     yield frame
             package("pyarrow", "frames").default_memory_pool().release_unused()  # Arrow would keep it for later
-
-
-def read_spreadsheet(path: Path, sheet: str | None) -> bytes:
-    """Return a sheet of an Excel file (else the first) as CSV; numbers keep all digits, and lines are its rows."""
-    import pandas as pd
-
-    if find_spec("openpyxl") is None:
-        raise ImportError(f"{path}: Excel files need openpyxl: pip install openpyxl. Or save it as CSV.")
-    chosen: str | int = 0
-    if sheet is not None:
-        sheets = sheet_names(path)
-        if sheet not in sheets and not (sheet.isdigit() and int(sheet) < len(sheets)):
-            raise ValueError(f"{path} has no sheet {sheet!r}: there are {', '.join(sheets)} (or numbers from 0).")
-        chosen = sheet if sheet in sheets else int(sheet)
-    with readable(path, "a spreadsheet"):
-        cells = pd.read_excel(path, sheet_name=chosen, header=None, dtype=object, na_filter=False)
-    return str(cells.to_csv(index=False, header=False)).encode()
-
-
-def sheet_names(path: Path) -> list[str]:
-    """Return the sheets of an Excel file."""
-    import pandas as pd
-
-    with readable(path, "a spreadsheet"), pd.ExcelFile(path) as book:
-        return [str(name) for name in book.sheet_names]

@@ -1,0 +1,64 @@
+"""What is wrong with rows and cells of a text, with their lines: found by reading it once more, slowly."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from ardea.names import counted, in_a_row
+from ardea.tables.notation import FEW, TOTALS
+from ardea.tables.table import Table
+
+# What tells the unit of a cell: "" of a plain number, None where it holds no number.
+UnitOf = Callable[[str], str | None]
+# Units of one column that a message names (a convention).
+MOST_UNITS = 5
+
+
+def told_units(table: Table, column: str, units: Counter[str], unit_of: UnitOf) -> tuple[str, list[int]]:
+    """Say in which units the numbers of a column are, and return the lines with others than most, if they are few.
+
+    Given are how many numbers have which unit.
+    """
+    j, lines = table.names.index(column), dict[str | None, list[int]]()
+    for line, row in table.numbered_rows():
+        lines.setdefault(unit_of(row[j]) if j < len(row) else None, []).append(line)
+    counts = units.most_common()
+    first = {unit: f" (first in line {found[0]})" for unit, found in lines.items()}
+    shown = [
+        f"{unit or 'no unit'} in {counted(count, 'cell')}{first.get(unit, '')}" for unit, count in counts[:MOST_UNITS]
+    ]
+    shown += [f"{len(counts) - MOST_UNITS} more"] if len(counts) > MOST_UNITS else []
+    others = sorted(line for unit, _ in counts[1:] for line in lines.get(unit, []))
+    told = f"column {column!r} mixes numbers in different units: {in_a_row(shown)}. Write all of them in one unit"
+    return told, others if len(others) <= max(1, FEW * units.total()) else []
+
+
+def uneven_or_wrong(table: Table, names: Sequence[str], unit_of: UnitOf) -> tuple[list[str], list[int]]:
+    """Return all rows of other length, and all cells that are no numbers in columns of numbers; and lines to leave out.
+
+    These are rows of other length and of totals, if nothing else is wrong and they are few.
+    """
+    used = [(table.names.index(name), name) for name in names]
+    found, totals = list[tuple[int, str]](), set[int]()
+    texts: dict[str, list[tuple[int, str]]] = {name: [] for name in names}
+    numbers = dict.fromkeys(names, 0)
+    for line, row in table.numbered_rows():
+        if len(row) != table.width:
+            quotes = (
+                f" (a cell that holds {table.separator!r} needs quotes around it)" if len(row) > table.width else ""
+            )
+            uneven_row = f"{counted(len(row), 'column')}, but the first line has {table.width}"
+            found.append((line, f"line {line}: {uneven_row}{quotes * (table.separator in set(',;|'))}"))
+            continue
+        for j, name in used:
+            if unit_of(row[j]) == "":
+                numbers[name] += 1
+            elif row[j] not in table.empty:
+                totals |= {line} if TOTALS.fullmatch(row[j]) else set()
+                texts[name].append((line, f"line {line}, column {name!r}: {row[j]!r} is not a number"))
+    uneven, n_rows = {line for line, _ in found}, max(numbers.values(), default=0)
+    found += [one for name in names if 0 < len(texts[name]) <= numbers[name] + 1 for one in texts[name]]
+    away = sorted({line for line, _ in found})
+    alone = uneven | totals >= {*away} and len(away) <= max(1, FEW * n_rows)
+    return [said for _, said in sorted(found)], away if uneven and alone else []
