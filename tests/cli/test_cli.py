@@ -395,6 +395,11 @@ def test_reproduce_lists_experiments(capsys, tmp_path):
     assert "lorenz63" in capsys.readouterr().out
 
 
+def test_the_package_can_be_run_as_the_command():
+    command = [sys.executable, "-m", "ardea", "--version"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == f"ardea {ardea.__version__}\n"
+
+
 def test_version(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["--version"])
