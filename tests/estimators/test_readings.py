@@ -11,7 +11,8 @@ import pytest
 from scipy import sparse
 
 from ardea import SparseARD
-from ardea.estimators.advice import AdviceWarning, PiledUpWarning, SuspectDataWarning, codes_of
+from ardea.estimators.advice import AdviceWarning, PiledUpWarning, SuspectDataWarning
+from ardea.estimators.codes import codes_of
 
 
 def table(seed=0, rows=60, columns=4):

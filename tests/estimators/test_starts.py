@@ -12,7 +12,7 @@ import ardea
 import dense_twin
 from ardea import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDSearch, ARDvi, SparseARD
 from ardea.core.compression import CompressedRows
-from ardea.estimators.advice import CollapseWarning, FewRowsWarning
+from ardea.estimators.advice import CollapseWarning, ManyTermsWarning
 from ardea.methods.task import tasks_of
 from ardea.methods.thresholds import chance_beside_all
 from conftest import sparse_data, wide
@@ -245,7 +245,7 @@ def test_what_all_columns_explain_and_none_alone_is_told():
             model = SparseARD().fit(*dense(seed, 50, 40, 38, size=3.0))
         lost = not model.support_[:38].all()
         missed += lost
-        told += lost and any(issubclass(one.category, FewRowsWarning) for one in caught)
+        told += lost and any(issubclass(one.category, ManyTermsWarning) for one in caught)
     assert missed > 0
     assert told >= 0.9 * missed
 
@@ -256,7 +256,7 @@ def test_no_fit_of_columns_that_differ_is_called_stuck():
         rng = np.random.default_rng(seed)
         X, signs = rng.normal(size=(60, 50)), rng.choice([-1.0, 1.0], 50)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FewRowsWarning)
+            warnings.simplefilter("ignore", ManyTermsWarning)
             SparseARD().fit(X, 2 * X @ signs + rng.normal(size=60))
 
 

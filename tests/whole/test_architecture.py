@@ -29,6 +29,7 @@ ROOMS = [
     {"saving", "pysindy", "explain"},
     {"paper"},
     {"cli"},
+    {"__main__"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 # What the core may use besides the standard library, and what any module may load at once. The rest (pandas,

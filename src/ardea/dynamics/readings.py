@@ -16,7 +16,7 @@ from ardea.core.lazy import cached_property, explained
 from ardea.core.problem import Array, Index
 from ardea.dynamics.collocation import unknown_inputs
 from ardea.dynamics.series import HELD, Series
-from ardea.estimators.advice import codes_of, is_usual
+from ardea.estimators.codes import codes_of, is_usual
 from ardea.names import counted, in_a_row, printable
 
 # What is left of a copy is rounding error (a convention).

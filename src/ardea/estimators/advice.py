@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,8 @@ from ardea.core.loop import STATUS_ADVICE, Fit, Status
 from ardea.core.problem import TINY, Array, Coordinates, Index, Problem
 from ardea.core.subsets import moves
 from ardea.equation import CLOSE
+from ardea.estimators.codes import FAR_OUT, NINES, codes_of, is_usual
+from ardea.methods.thresholds import SUSPECT, overlooked
 from ardea.names import counted
 
 if TYPE_CHECKING:
@@ -50,18 +52,6 @@ NEAR_DUPLICATE, ALTERNATIVE = 0.999, 0.95
 # Beyond this many terms no one asks which of them could be exchanged, and the answer would cost as much as the fit.
 MOST_TERMS = 100
 NAMED = 3  # pairs and columns named in one message: a convention
-# A value is far out that is this many times the range of all others away from them (a convention), if it is repeated or
-# the usual code of a program: data that grow by any factor do not do that.
-FAR_OUT = 5.0
-# Different codes of one column (97, 98 and 99 of questionnaires), and the share of the rows that all have at most,
-# since what most rows have is no exception: conventions.
-MOST_CODES, MOST_MISSING = 3, 1 / 3
-# What instruments and programs write for what is missing: nines, the last whole numbers of 2 and 4 bytes (an unsigned
-# one, too), what is beyond any unit, as 1e30 is. A negative one needs not be far from numbers that are not; −1 only
-# FAR_OUT times as far from so many different whole ones, such as ages, as these are from each other (conventions).
-NINES = np.array([10.0**n - 1 for n in range(2, 10)])
-WHOLE = np.array([2.0**15, 2.0**15 - 1, 2.0**16 - 1, 2.0**31, 2.0**31 - 1, 999.25])
-BEYOND, AMOUNTS = 1e20, 5
 # A column without a value between these shares of its range in its first rows is looked at closely: others have no code
 # (derived: all values but a code fill at most 1/(1 + FAR_OUT) of the range).
 EDGE, FIRST_ROWS = 0.2, 64
@@ -88,6 +78,10 @@ class FewRowsWarning(AdviceWarning):
 
 class WeakEvidenceWarning(AdviceWarning):
     """Chance might explain y as well as the terms kept, so that they were shrunk (docs/warnings/weak_evidence)."""
+
+
+class ManyTermsWarning(AdviceWarning):
+    """Columns that were left out explain much of y together (docs/warnings/many_terms)."""
 
 
 class TinyNoiseWarning(AdviceWarning):
@@ -216,8 +210,7 @@ def fit_advice(
         differ = problem.n_distinct + coordinates.flat_rank
         rows = counted(m, "row") + (f", {differ:g} of them different" if problem.n_distinct < problem.n_rows else "")
         text = advice.format(gap=fit.kkt_gap, terms=counted(k, "term"), rows=rows, **limits)
-        other = FewRowsWarning if fit.status is Status.LEFT_OUT else ConvergenceWarning
-        return [(text, CollapseWarning if collapsed else other)]
+        return [(text, CollapseWarning if collapsed else ConvergenceWarning)]
     if m <= k + 1 and m < coordinates.n_samples:
         text = (
             f"The weights add up to {counted(m, 'row')} for {counted(k, 'term')}. Weights are counts: if yours are "
@@ -235,6 +228,7 @@ def fit_advice(
     else:
         told = _on_few_rows(problem, fit, coordinates) + _on_tiny_noise(problem, fit)
     told += _on_weak_evidence(problem, fit.posterior.active.size) if fit.status is Status.WEAK else []
+    told += _on_left_out(problem, fit, counted(k, "term"), m) if fit.status is Status.LEFT_OUT else []
     told += _on_redundant_columns(coordinates, names)
     return told + _on_similar_columns(problem, fit, fit.noise if known_noise else None, names)
 
@@ -285,6 +279,16 @@ def _on_weak_evidence(problem: Problem, n_terms: int) -> list[Advice]:
         "finding; add rows, or leave out columns (python -m ardea.explain weak_evidence)."
     )
     return [(text, WeakEvidenceWarning)]
+
+
+def _on_left_out(problem: Problem, fit: Fit, terms: str, m: float) -> list[Advice]:
+    text = (
+        f"All columns together explain {min(overlooked(problem, fit), 0.99):.0%} of the variance that the {terms} kept leave to "
+        f"noise (F test: p < {SUSPECT:g}). Columns left out matter, and {counted(m, 'row')} are too few to say which. "
+        "Do not take the terms kept for all that matter. To predict, fit all columns (with always_keep, or by ridge "
+        "regression); to find which matter, add rows or leave out columns (python -m ardea.explain many_terms)."
+    )
+    return [(text, ManyTermsWarning)]
 
 
 def has_noise(problem: Problem, fit: Fit) -> bool:
@@ -368,61 +372,6 @@ def _is_product(column: Array, X: Array) -> bool:
     zero = column == 0
     same = X[:, ((X == 0) == zero[:, None]).all(axis=0)]
     return bool(zero.any() and (np.ptp(same[~zero], axis=0) == 0).any())
-
-
-class Codes(NamedTuple):
-    """Values of a column that are far from all others, each with its number of rows, and the range of the others."""
-
-    values: list[tuple[float, int]]
-    low: float
-    high: float
-
-    def told(self, name: str, do: str) -> str:
-        """Return what is said of them, and what to do."""
-        said = " and ".join(f"{value:g} in {counted(rows, 'row')}" for value, rows in self.values)
-        options = " ".join(f"--na{' ' if value >= 0 else '='}{value:g}" for value, _ in self.values)
-        what = "that stands" if len(self.values) == 1 else "these stand"
-        others = f"unlike all its other values, {self.low:.4g} to {self.high:.4g}"
-        return f"{name} is {said}, {others}. If {what} for a missing reading, {do} ({options} on the command line)"
-
-
-def codes_of(column: Array, is_sure: Callable[[float, int], bool]) -> Codes | None:
-    """Return the values of a column that look like codes for what is missing; None where none does.
-
-    `is_sure` tells by a value and its number of rows whether it is one, if it is far from all others.
-    """
-    found, rest = list[tuple[float, int]](), column
-    while len(found) < MOST_CODES:
-        far = [(value, int(np.sum(rest == value))) for value in _far(rest).tolist()]
-        if not far or not all(is_sure(*one) for one in far):
-            break
-        found += far
-        if sum(rows for _, rows in found) > MOST_MISSING * column.size:
-            return None
-        rest = rest[~np.isin(rest, [value for value, _ in far])]
-    return Codes(sorted(found), float(rest.min()), float(rest.max())) if found else None
-
-
-def _far(column: Array) -> Array:
-    """Return the few values at one end of a column that are far from all others."""
-    low, high = column.min(), column.max()
-    for far in (column < (low + high) / 2, column > (low + high) / 2):
-        own, rest = column[far], column[~far]
-        if not own.size or not rest.size or np.ptp(rest) == 0:
-            continue
-        distance = max(rest.min() - own.max(), own.min() - rest.max())
-        if distance > FAR_OUT * np.ptp(rest) and (values := np.unique(own)).size <= MOST_CODES:
-            return values
-    others = column[column != low]
-    alone = low < 0 and others.size > 0 and others.min() >= 0 and np.ptp(others) > 0
-    amounts = np.unique(others) if alone and low == -1 and not np.any(others % 1) else others[:0]
-    below = amounts.size >= AMOUNTS and amounts[0] - low > FAR_OUT * np.median(np.diff(amounts))
-    return np.array([low] if below or (alone and is_usual(low)) else [])
-
-
-def is_usual(value: float) -> bool:
-    """Whether a value is one that programs write for what is missing."""
-    return bool(abs(value) >= BEYOND or np.isin(abs(value), NINES) or np.isin(abs(value), WHOLE))
 
 
 def readings_advice(rows: CheckedRows, names: Sequence[str], targets: Sequence[str]) -> list[Advice]:

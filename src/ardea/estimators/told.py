@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ardea.core.problem import Array, Index
-from ardea.estimators.advice import is_usual
+from ardea.estimators.codes import is_usual
 from ardea.estimators.inputs import RowKind
 from ardea.estimators.residuals import WORTH_SIZES, Harm
 from ardea.estimators.resting import Unsupported

@@ -43,9 +43,9 @@ WEAK, SHRINKAGE = 0.03, 4.0
 # An F test against all columns refutes a fit below this probability: a convention, rare enough for a million fits.
 REFUTED = 1e-6
 # Below this one a second start is tried (measured on 50 × 40 with 38 true terms and the like: with 1e-6 up to all fits
-# lose some, with 1e-3 and 1e-2 equally few), and it is told where σ² is moreover so many times that of all columns (a
-# convention: the standard deviation has doubled).
-SUSPECT, OVERLOOKED_RATIO = 1e-3, 4.0
+# lose some, with 1e-3 and 1e-2 equally few), and it is told where all columns moreover explain so much of σ² (a
+# convention; of sixteen real tables it is told of two, docs/comparison.md).
+SUSPECT, WORTH_TELLING = 1e-3, 0.1
 # The strength, or the factor of one, that keeps a column out whatever it explains.
 BARRED = 1e12
 Search = Literal["diagonal", "greedy", "forward-backward", "backward"]
@@ -289,11 +289,16 @@ def refuted(problem: Problem, fit: Fit, noise_known: bool) -> bool:
 
 
 def overlooks_much(problem: Problem, fit: Fit, false_terms: float) -> bool:
-    """Whether all columns together explain most of what a fit leaves to noise, as chance does less often than asked."""
+    """Whether all columns together explain much of what a fit leaves to noise, as chance does less often than asked."""
     if chance_beside_all(problem, fit, noise_known=False) >= min(SUSPECT, false_terms):
         return False
+    return overlooked(problem, fit) > WORTH_TELLING
+
+
+def overlooked(problem: Problem, fit: Fit) -> float:
+    """Return the share of the noise variance beside a fit's terms that least squares on all columns explain."""
     least = problem.least_squares(np.arange(problem.n_columns))[1] / (problem.n_rows - problem.n_candidates)
-    return fit.posterior.rss > OVERLOOKED_RATIO * least * (problem.n_rows - fit.posterior.active.size)
+    return 1 - least * (problem.n_rows - fit.posterior.active.size) / fit.posterior.rss
 
 
 def calibrated_prior(
