@@ -328,7 +328,8 @@ def test_a_constant_target_is_told_of():
     with pytest.warns(ConstantTargetWarning, match="nothing to explain"):
         model = SparseARD().fit(X, np.full(30, 2.5))
     assert model.warnings_ == [
-        "y is constant, or the columns always kept explain all of it: there is nothing to explain, and no noise "
+        "y is constant (or varies in its last digits only: subtract a constant from it), or the columns always kept "
+        "explain all of it: there is nothing to explain, and no noise "
         "(python -m ardea.explain constant_target)."
     ]
     assert not model.support_.any()

@@ -35,6 +35,23 @@ def test_weights_that_are_no_counts_are_told():
     assert as_counts <= 1
 
 
+@pytest.mark.parametrize("kind", ["constant", "precision"])
+def test_weights_that_count_fewer_rows_than_there_are_are_told(kind):
+    """Divided by their mean they find what is lost; whole ones, those of a survey and split rows are what they say."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(200, 8))
+        weight = np.full(200, 0.1) if kind == "constant" else rng.uniform(2, 4, size=200) ** -2.0
+        y = 2 * X[:, 0] + rng.normal(size=200) / np.sqrt(weight / weight.mean())
+        (text,) = said(X, y, weight)
+        assert "counts no more rows than that" in text
+        assert not said(X, y, weight / weight.mean())
+        assert not said(X, y, (rng.random(200) < 0.4).astype(float))
+        assert not any(
+            "no more rows" in one for one in said(np.repeat(X, 2, axis=0), np.repeat(y, 2), np.full(400, 0.5))
+        )
+
+
 def survey(seed, kind, m=300):
     """Return rows whose errors do not depend on their weights, and the weights divided by their mean."""
     rng = np.random.default_rng(seed)

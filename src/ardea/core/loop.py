@@ -27,8 +27,8 @@ compiled = compiled_module("core._compiled")
 FIRST_NEWTON = 15
 NEXT_NEWTON = 3
 # A fit that twice in this many steps has neither halved its gap nor lowered its cost by this share is at rounding level
-# (measured: of 610 fits to columns of condition 1 to 1e7, up to 207 steps long, none is taken for one that is not). Once
-# is not enough: with inflation and σ² learned the cost may rise on the way.
+# (measured: of 610 fits to columns of condition 1 to 1e7, up to 207 steps long, none is taken for one that is not).
+# Once is not enough: with inflation and σ² learned the cost may rise on the way.
 STALL_WINDOW, STALLS = 20, 2
 STALL_SHARE = 1e-10
 # A plain fit with σ² at its floor beside more terms than this share of the rows has collapsed for good (measured: none

@@ -219,8 +219,8 @@ def fit_advice(
         return [(text, CollapseWarning)]
     if problem.total == 0:
         text = (
-            "y is constant, or the columns always kept explain all of it: there is nothing to explain, and no noise "
-            "(python -m ardea.explain constant_target)."
+            "y is constant (or varies in its last digits only: subtract a constant from it), or the columns always kept "
+            "explain all of it: there is nothing to explain, and no noise (python -m ardea.explain constant_target)."
         )
         return [(text, ConstantTargetWarning)]
     if known_noise:
@@ -282,11 +282,12 @@ def _on_weak_evidence(problem: Problem, n_terms: int) -> list[Advice]:
 
 
 def _on_left_out(problem: Problem, fit: Fit, terms: str, m: float) -> list[Advice]:
+    share = min(overlooked(problem, fit), 0.99)
     text = (
-        f"All columns together explain {min(overlooked(problem, fit), 0.99):.0%} of the variance that the {terms} kept leave to "
-        f"noise (F test: p < {SUSPECT:g}). Columns left out matter, and {counted(m, 'row')} are too few to say which. "
-        "Do not take the terms kept for all that matter. To predict, fit all columns (with always_keep, or by ridge "
-        "regression); to find which matter, add rows or leave out columns (python -m ardea.explain many_terms)."
+        f"All columns together explain {share:.0%} of the variance that the {terms} kept leave to noise (F test: "
+        f"p < {SUSPECT:g}). Columns left out matter, and {counted(m, 'row')} are too few to say which: do not take the "
+        "terms kept for all that matter. To predict, fit all columns (with always_keep, or by ridge regression); to "
+        "find which matter, add rows or leave out columns (python -m ardea.explain many_terms)."
     )
     return [(text, ManyTermsWarning)]
 

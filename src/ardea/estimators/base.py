@@ -192,7 +192,8 @@ class BaseARD(ShowsFit, Answers, SelectorMixin, MultiOutputMixin, RegressorMixin
 
     @property
     def _limits(self) -> Limits:
-        return self.noise_variance, int(self.max_iter), float(self.tol)
+        noise = None if self.noise_variance is None else float(self.noise_variance)
+        return noise, int(self.max_iter), float(self.tol)
 
     def _solved(self, name: str) -> Any:
         """Solve the rows streamed so far, which sets all fitted attributes, and return one of them."""

@@ -27,7 +27,7 @@ from ardea.core.compression import CompressedRows, digests, odd_numbers, ranges_
 from ardea.core.implicit import Operator
 from ardea.core.lazy import compiled_module, numpy_is_asked_for
 from ardea.core.loop import STATUS_ADVICE, Fit
-from ardea.core.problem import TINY, Array, Index, Problem, require
+from ardea.core.problem import EPS, TINY, Array, Index, Problem, require
 from ardea.equation import CLOSE, Equation
 from ardea.estimators.advice import (
     Advice,
@@ -112,9 +112,10 @@ def independent_rows(
     rows: CheckedRows, kind: RowKind, intercept: bool, keep: Sequence[int], limits: Limits
 ) -> CheckedRows:
     """Return the rows as they are where they are told to be independent, else L times them, with L learned."""
-    if kind == "independent":
+    if kind != "independent":
+        _check_rows(rows, kind)
+    if kind == "independent" or len(rows.Y) < 2:
         return rows
-    _check_rows(rows, kind)
     if kind == "unequal" and limits[0] is not None:
         raise ValueError("rows='unequal' learns how large errors are: leave noise_variance out.")
     if kind == "groups" and (means := agreeing_groups(rows)) is not None:
@@ -214,7 +215,7 @@ def rows_advice(
     equal = equal_pairs(y := given.Y[:, target])
     if any(piles := piled_up(equal[0])):
         told = [(told_of_piles(piles, y), PiledUpWarning), *told]
-    if not equal[1] or (copies := copied_rows(given.X, y, equal)) is None:
+    if given.total <= equal[0].size * (1 + EPS * y.size) or (copies := copied_rows(given.X, y, equal)) is None:
         return number, told
     text = told_of_copies(copies, y.size, given.X.shape[1], equation.vocabulary.names)
     return np.fmin(number, given.total / copies.inflation), [(text, SuspectDataWarning), *told]

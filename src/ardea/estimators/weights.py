@@ -5,7 +5,7 @@ depend on w_i. If w_i says how precise a row is, √w_i e_i/√(1 − h_i) does 
 whether the size of either does: over all ways to deal errors to rows its variance is 1/(m − 1).
 
 The weights of a survey say neither: errors do not depend on them, and they are no counts. A coefficient then has the
-variance of (Σw)²/Σw² rows (Kish), fewer than m.
+variance of (Σw)²/Σw² rows (Kish), fewer than m. Weights that add up to fewer than the rows that differ count none.
 
 *Copies.* A row that is there w times has one error, and brings v = Σ w²/Σ w over all rows. Two independent rows may be
 equal, too, where columns and y have few values. They are taken for copies if chance does not do that: if pairs of rows
@@ -31,6 +31,7 @@ from ardea.estimators.residuals import (
     FIRST_COLUMNS,
     MOST_TAKEN,
     MOSTLY,
+    PERHAPS,
     WORTH_A_WORD,
     basis_of,
     equal_pairs,
@@ -48,15 +49,15 @@ def weights_advice(rows: CheckedRows, equation: Equation, target: int) -> list[A
     """Return what to tell of weights that are no counts."""
     counted = np.flatnonzero(np.asarray(rows.weight))
     weight, m = np.asarray(rows.weight)[counted], counted.size
-    if not np.ptp(weight):
+    if not np.ptp(weight) and weight[0] >= 1:
         return []
     total, kish = float(weight.sum()), float(weight.sum()) ** 2 / float(weight @ weight)
     errors, left = _errors(rows, equation, target, counted, weight)
-    whole = bool(np.all(weight == np.round(weight)))
+    whole, precise = bool(np.all(weight == np.round(weight))), _precision(errors, left, weight)
     if not whole and m >= FEWEST_LOOKED_AT:
         # As Kish's number, by the errors: Σ w²e²x² is the variance of Σ wex, and with counts Σ we² Σ wx²/Σ w.
         shown = total * float(weight @ errors**2) / max(float(weight**2 @ errors**2), TINY)
-        grows = _chance(-np.abs(errors) * np.sqrt(weight / left), weight) < ALARM
+        grows = _clearly(_chance(-np.abs(errors) * np.sqrt(weight / left), weight), -precise)
         if grows and max(kish, shown) < WORTH_A_WORD * total:
             text = (
                 "Errors are not smaller where weights are larger, so that the weights do not say how precise a row is: "
@@ -68,9 +69,18 @@ def weights_advice(rows: CheckedRows, equation: Equation, target: int) -> list[A
             return [(text, SuspectDataWarning)]
     if min(abs(total / m - 1), abs(total / kish - 1)) < EPS * m:  # scaled as they should be
         return []
+    differ = np.unique(rows.Y[counted, target]).size  # rows that do, at least; a row may be split into several
+    if not whole and len(equation.support) + 1 < total < WORTH_A_WORD * differ:  # with fewer the fit itself says so
+        text = (
+            f"The weights of {m} rows add up to {total:.4g}, and the fit counts no more rows than that: true terms may "
+            "be dropped, and intervals are too wide. If yours are relative, or say how precise a row is (1/σ²), divide "
+            "them by their mean; if those of a survey, take w * w.sum() / (w**2).sum() "
+            "(python -m ardea.explain suspect_data)."
+        )
+        return [(text, SuspectDataWarning)]
     # In a table of frequencies common values of y, whose errors are small, have large counts; means hardly ever agree.
     frequencies = whole and 2 * np.unique(rows.Y[counted, target]).size < m
-    falls = m >= FEWEST_LOOKED_AT and not frequencies and _chance(np.abs(errors) / left, weight) < ALARM
+    falls = m >= FEWEST_LOOKED_AT and not frequencies and _clearly(_chance(np.abs(errors) / left, weight), precise)
     if not (falls or (total * WORTH_A_WORD > m and not whole)):
         return []
     why = "errors are smaller where weights are larger, as those of means of several readings are: " * falls
@@ -94,9 +104,26 @@ def _errors(rows: CheckedRows, equation: Equation, target: int, counted: Index, 
     return errors, np.maximum(1 - np.einsum("ij,ij->i", basis, basis), 1 - MOST_TAKEN)
 
 
+def _precision(errors: Array, left: Array, weight: Array) -> float:
+    """Return how much likelier errors of variance σ²/w make normal ones than errors of equal variance do.
+
+        ln L = ½ (Σ ln w − m ln(Σ we²/Σ e²)),
+
+    and if the latter are right, E L = 1, so that L > 1/p has a chance of p at most; and the other way round.
+    """
+    squares = errors**2 / left
+    ratio = float(weight @ squares) / max(float(squares.sum()), TINY)
+    return 0.5 * (float(np.log(weight).sum()) - weight.size * float(np.log(max(ratio, TINY))))
+
+
+def _clearly(chance: float, log_ratio: float) -> bool:
+    """Whether a test alarms, or all but alarms where the likelihood says the same."""
+    return bool(chance < ALARM or (chance < PERHAPS and log_ratio > -np.log(ALARM)))
+
+
 def _chance(sizes: Array, weight: Array) -> float:
     """Return the chance of sizes that fall as much with the weight."""
-    if not np.ptp(sizes):
+    if not (np.ptp(sizes) and np.ptp(weight)):
         return 1.0
     scores = normal_scores(sizes), normal_scores(weight)
     return float(special.ndtr(np.corrcoef(*scores)[0, 1] * np.sqrt(weight.size - 1)))
