@@ -219,8 +219,9 @@ def fit_advice(
         return [(text, CollapseWarning)]
     if problem.total == 0:
         text = (
-            "y is constant (or varies in its last digits only: subtract a constant from it), or the columns always kept "
-            "explain all of it: there is nothing to explain, and no noise (python -m ardea.explain constant_target)."
+            "y is constant (or varies in its last digits only: subtract a constant from it), or the columns always "
+            "kept explain all of it: there is nothing to explain, and no noise "
+            "(python -m ardea.explain constant_target)."
         )
         return [(text, ConstantTargetWarning)]
     if known_noise:

@@ -99,8 +99,8 @@ def unusual(look: Any, rate: float, neighbours: Any, largest: Any) -> bool:
         return True
     transforms = fft.rfft(look.rows, overwrite_x=True)
     test = _near(m)
-    found = neighbours(transforms, *test[:4])  # leaves the powers in place of transforms
-    if test.chance(*found, look.kurtosis) < near * PERHAPS:
+    values, variance, sizes = neighbours(transforms, *test[:4])  # leaves the powers in place of transforms
+    if test.chance(values, variance, sizes, look.kurtosis) < near * PERHAPS:
         return True
     squared = transforms[1, 0].real
     return bool(
