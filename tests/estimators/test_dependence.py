@@ -303,6 +303,13 @@ def test_differences_of_what_is_independent_are_told():
     assert found >= 26
 
 
+def test_levels_are_offered_in_place_of_differences():
+    rng = np.random.default_rng(0)
+    X, noise = np.diff(rng.normal(size=(201, 8)), axis=0), np.diff(rng.normal(size=201))
+    with pytest.warns(DependentRowsWarning, match=r"correlated \(-0\.\d+\).*fit the levels instead"):
+        SparseARD().fit(X, X[:, 0] + noise)
+
+
 def test_inflation_is_that_of_the_variance_of_least_squares():
     """v of errors and columns with φ = 0.8 and 0.9: (1 + 0.72)/(1 − 0.72) for long series."""
     rng = np.random.default_rng(0)

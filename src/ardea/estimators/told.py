@@ -30,6 +30,8 @@ def told_of_dependence(of: str, harm: Harm, kind: RowKind, total: float, effecti
     }.get(of, apart)
     left = "" if kind == "independent" else f" after rows={kind!r} has been applied"
     like = "A term that is missing, such as a season or the square of a slow column, looks the same (plot_residuals())."
+    if harm.correlation < 0 and harm.lag == 1:
+        like = "Differences from row to row look like this: if these are some, fit the levels instead."
     return (
         f"Errors of {where} are correlated ({harm.correlation:.2f}){left}, and so are the columns: {total:g} rows tell "
         f"about as much as {effective:.0f} independent ones. More false terms than asked for are kept, and intervals "
