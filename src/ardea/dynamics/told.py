@@ -162,8 +162,9 @@ def doubts_about(equations: Sequence[Equation], excitation: Sequence[float], hin
                 if sure
                 else ", too little to find its equation; others that contain it are in doubt"
             )
+            seen = f"varies only {ratio:.1f} times as much as its noise" if ratio >= 0.05 else "looks like noise alone"
             yield (
-                f"{printable(equation.name)} varies only {ratio:.1f} times as much as its noise{so}. Is it at rest (a "
+                f"{printable(equation.name)} {seen}{so}. Is it at rest (a "
                 "fixed point), sampled too rarely, or are there outliers, such as -999 for missing values?"
             )
 
