@@ -8,7 +8,7 @@ tails. Sizes are said to be unequal where that is much more than was asked for, 
 normal errors of equal size would hardly ever grow as much with a column, with the distance of a row from the mean of
 all columns or with what is predicted, or have as heavy tails. Rows of high leverage show little of their errors, since
 they are fitted away; the test of growth knows how little. A few gross errors let no false terms in, but hide true ones:
-they, too, are told, where they double the noise of all other rows.
+they, too, are told, where they have most of all squares or stand apart from all others.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ EXPECTED_HITS = 60
 # How many rows (or which share of them) must have half of the squares to be a few gross errors, and from how many
 # deviations on a row is one of them: conventions.
 GROSS_ROWS, GROSS_SHARE, GROSS = 5, 0.02, 5.0
-# The largest share of the rows that may stand apart, what is a large error that is not gross, and the chance that the
-# latter are as few if both were as likely: conventions. Of 1,500 draws each of 40 to 200 errors none or one stand apart
-# if they are normal, Laplace's, Student's with 2 to 4 degrees, exponential or negative binomial; up to 0.5 % (of 40) if
-# lognormal or χ² with one degree, 1 to 9 % if Cauchy's (measured).
-MANY_GROSS, LARGE, GROSS_ALARM = 0.2, 3.0, 0.01
+# The largest share of the rows that may stand apart, from how many deviations of the others on, what is not counted
+# for these, the noise relative to theirs that is worth a word, and the chance of an alarm: conventions. Of 1,000 draws
+# each of 40 to 600 errors five at most stand apart if they are normal, Laplace's, Student's with 2 to 4 degrees or
+# negative binomial, of 40 up to 4 % if exponential, lognormal or χ² with one degree, 11 to 17 % if Cauchy's (measured).
+MANY_GROSS, FAR_APART, LARGE, WORTH_APART, GROSS_ALARM = 0.2, 4.0, 3.0, 1.5, 0.003
 # Deviations by which far rows must move estimates to be worth a word: a convention.
 WORTH_MOVING = 2.0
 # Chance of growth without the row that adds most to it counts so often (measured: errors of Student's t with five
@@ -177,37 +177,44 @@ def _shuffled(m: int, shuffles: int) -> Index:
 def _gross(errors: Array) -> tuple[float, Index, bool]:
     """Return the noise relative to that of most rows, the rows that alone make it so large, and whether chance may.
 
-    They are few, and have half of all squares; or up to a fifth of the rows, which stand apart: of errors whose tails
-    fall off smoothly about as many at least are as far out as between that and three deviations, and where that is not
-    so, as for the heaviest skewed ones, the others are skewed, too. Normal errors do not do the latter by chance. Many
-    errors of one sign move the mean: deviations are then from the median.
+    They are few, and have half of all squares; or up to a fifth of the rows, which stand apart.
     """
     m, total, sizes = errors.size, float(errors @ errors), np.abs(errors)
-    apart = np.abs(errors - np.partition(errors, m // 2)[m // 2])
-    least = EPS * float(sizes.max())
-    usual, around = (max(float(np.partition(one, m // 2)[m // 2]) / MEDIAN, least) for one in (sizes, apart))
-    noise = sqrt(total / m) / np.array([usual, around])
-    order = np.argsort(-sizes)
+    usual = max(float(np.partition(sizes, m // 2)[m // 2]) / MEDIAN, EPS * float(sizes.max()))
+    noise, order = sqrt(total / m) / usual, np.argsort(-sizes)
     first = errors[order[: max(GROSS_ROWS, int(GROSS_SHARE * m))]]
-    if noise[0] >= WORTH_GROSS and 2 * float(first @ first) > total:
-        return float(noise[0]), order[: int((sizes > GROSS * usual).sum())], True
-    if noise[1] >= WORTH_GROSS and _stand_apart(errors, apart / around):
-        return float(noise[1]), np.argsort(-apart)[: int((apart > GROSS * around).sum())], False
-    return float(noise.max()), order[:0], True
+    if noise >= WORTH_GROSS and 2 * float(first @ first) > total:
+        return noise, order[: int((sizes > GROSS * usual).sum())], True
+    beside, standing = _standing_apart(errors)
+    return (beside, standing, False) if standing.size else (noise, order[:0], True)
 
 
-def _stand_apart(errors: Array, apart: Array) -> bool:
-    """Whether some rows stand apart from all others, which are symmetric, given how far they are from the median."""
-    others = errors[apart <= GROSS]
-    far, between = errors.size - others.size, int((apart[apart <= GROSS] > LARGE).sum())
-    if far > MANY_GROSS * errors.size or special.bdtrc(far - 1, far + between, 0.5) > GROSS_ALARM:
-        return False
+def _standing_apart(errors: Array) -> tuple[float, Index]:
+    """Return the noise relative to that of the other rows, and the rows that stand apart from these, if any do.
+
+    In tails like x^−α the ratio of the k-th largest of all distances to the next is above r with the chance r^(−αk),
+    whatever the scale: there is a gap behind the k largest where that is small for α = 2, times the number of k. Terms
+    that are missing widen all errors alike and close no gap. Many errors of one sign move the mean: distances are from
+    the median. The heaviest skewed errors have gaps, too, but their others are skewed, and those of normal ones are not.
+    """
+    m, none = errors.size, np.empty(0, dtype=np.intp)
+    distance = np.abs(errors - np.partition(errors, m // 2)[m // 2])
+    scale = float(np.partition(distance, m // 2)[m // 2]) / MEDIAN
+    scale = float(np.std(errors[distance <= LARGE * scale]))  # gross errors hardly widen it, as they do the median
+    order, most = np.argsort(-distance), int(MANY_GROSS * m)
+    largest = distance[order[: most + 1]]
+    if scale <= EPS * largest[0] or most < 1:
+        return 1.0, none
+    chances = most * (largest[1:] / np.maximum(largest[:-1], EPS * largest[0])) ** (2 * np.arange(1, most + 1))
+    k = 1 + int(np.argmin(np.where(largest[:-1] > FAR_APART * scale, chances, 1.0)))
+    others = np.delete(errors, order[:k])
     centred = others - others.mean()
     square = float(np.mean(centred**2))
-    if square <= 0:  # without noise
-        return False
+    if chances[k - 1] > GROSS_ALARM or square <= 0:
+        return 1.0, none
     skewness = float(np.mean(centred**3)) / square**1.5
-    return 2 * float(special.ndtr(-abs(skewness) * sqrt(others.size / 6))) > ALARM
+    noise, chance = sqrt(float(np.mean(distance**2)) / square), 2 * special.ndtr(-abs(skewness) * sqrt(others.size / 6))
+    return (noise, order[:k]) if noise > WORTH_APART and chance > ALARM else (1.0, none)
 
 
 def _contradicting(errors: Array, fitted: Array, leverage: Array) -> tuple[Index, float]:
