@@ -171,7 +171,7 @@ class KeptTerms:
         centred = active - flat @ self.flat.loadings
         spread = np.einsum("ij,jk,ik->i", centred, estimate.covariance, centred, optimize=True)
         own = np.einsum("ij,jk,ik->i", flat, self.flat.inverse_gram, flat, optimize=True)
-        return np.asarray(estimate.noise_variance * (1 + own) + np.maximum(spread, 0.0))
+        return np.asarray(estimate.noise_variance * (1 + np.maximum(own, 0.0)) + np.maximum(spread, 0.0))
 
 
 def kept_terms(

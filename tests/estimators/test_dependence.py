@@ -303,6 +303,25 @@ def test_differences_of_what_is_independent_are_told():
     assert found >= 26
 
 
+def test_groups_none_of_whose_rows_count_are_not_there():
+    rng, labels = np.random.default_rng(3), np.repeat(np.arange(20), 3)
+    X, y = rng.normal(size=(60, 4)), rng.normal(size=20)[labels] + rng.normal(size=60)
+    for gone in (0, 7, 19):
+        used = labels != gone
+        model = SparseARD(rows="groups").fit(X, y + X[:, 0], sample_weight=1.0 * used, groups=labels)
+        rest = SparseARD(rows="groups").fit(X[used], (y + X[:, 0])[used], groups=labels[used])
+        np.testing.assert_allclose(model.coef_, rest.coef_)
+        np.testing.assert_allclose(model.coef_std_, rest.coef_std_)
+
+
+@pytest.mark.parametrize("rows", ["independent", "series", "groups", "unequal"])
+def test_columns_always_kept_that_fit_all_rows_are_refused(rows):
+    rng = np.random.default_rng(0)
+    X, y, labels = rng.normal(size=(15, 20)), rng.normal(size=15), np.arange(15) // 3
+    with pytest.raises(ValueError, match="fit the 15 rows exactly"):
+        SparseARD(rows=rows, always_keep=list(range(20))).fit(X, y, groups=labels if rows == "groups" else None)
+
+
 def test_levels_are_offered_in_place_of_differences():
     rng = np.random.default_rng(0)
     X, noise = np.diff(rng.normal(size=(201, 8)), axis=0), np.diff(rng.normal(size=201))

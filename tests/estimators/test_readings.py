@@ -215,7 +215,8 @@ def test_repeats_that_chance_brings_are_not_told():
     X, y = table()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        SparseARD().fit(X, y, sample_weight=np.full(60, 5))
+        SparseARD().fit(X, y, sample_weight=np.arange(60) % 5 + 1)
+        SparseARD().fit(X, np.round(2 * y), sample_weight=np.full(60, 5))
 
 
 @pytest.mark.parametrize(("shape", "rare"), [((100, 20), 0.05), ((100, 40), 0.03), ((60, 15), 0.05)])

@@ -11,7 +11,7 @@ from scipy import stats
 
 from ardea import ARD, SparseARD
 from ardea.estimators.advice import FewRowsWarning, TwoValuesWarning, UnequalErrorsWarning
-from ardea.estimators.sizes import unequal_sizes
+from ardea.estimators.sizes import standing_apart, unequal_sizes
 
 M, D = 150, 6
 
@@ -346,6 +346,30 @@ def test_indicators_of_rows_that_are_fitted_exactly_are_no_trouble():
             warnings.simplefilter("always")
             SparseARD().fit(X, X @ effects + rng.normal(size=40))
         assert not [one for one in caught if one.category is RuntimeWarning]
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.2])
+@pytest.mark.parametrize("m", [200, 400])
+def test_gross_errors_that_hide_true_terms_are_told(share, m):
+    """Terms of eight standard deviations, some of which they hide: these widen all errors."""
+    told = 0
+    for seed in range(20):
+        rng = np.random.default_rng([9, seed])
+        X, gross = rng.normal(size=(m, 12)), np.zeros(m)
+        gross[: int(share * m)] = 10 * rng.choice([-1, 1], int(share * m))
+        y = 8 / np.sqrt(m) * X[:, :3].sum(axis=1) + rng.normal(size=m) + rng.permutation(gross)
+        told += fitted(X, y)[1]
+    assert told >= 17
+
+
+@pytest.mark.parametrize("alpha", [2.0, 4.0])
+def test_gaps_in_the_tail_are_those_of_a_power(alpha):
+    """Of errors like x^-2 three in a thousand have one at most; of lighter tails fewer."""
+    rng, gaps = np.random.default_rng(0), 0
+    for _ in range(2000):
+        errors = (rng.pareto(alpha, 100) + 1) * rng.choice([-1, 1], 100)
+        gaps += standing_apart(errors)[1].size > 0
+    assert gaps <= stats.binom(2000, 0.003).ppf(0.999)
 
 
 def test_a_slipped_decimal_point_is_told_and_drawn_in():

@@ -52,6 +52,17 @@ def test_weights_that_count_fewer_rows_than_there_are_are_told(kind):
         )
 
 
+@pytest.mark.parametrize("weight", [7.5, 7.0, "round"])
+def test_weights_that_count_every_row_several_times_are_told(weight):
+    """Readings of something measured are not equal so often; constant weights above one are no better than others."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(100, 20)), rng.normal(size=100)
+        counts = np.round(50 * rng.lognormal(sigma=0.3, size=100)) if weight == "round" else np.full(100, weight)
+        assert said(X, y, counts)
+        assert not said(X, y, np.ones(100))
+
+
 def survey(seed, kind, m=300):
     """Return rows whose errors do not depend on their weights, and the weights divided by their mean."""
     rng = np.random.default_rng(seed)

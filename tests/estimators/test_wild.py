@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ardea import SparseARD
-from ardea.estimators.advice import SuspectDataWarning, UnequalErrorsWarning
+from ardea.estimators.advice import ConstantTargetWarning, SuspectDataWarning, UnequalErrorsWarning
 
 
 def told(X, y, rows="independent"):
@@ -112,3 +112,11 @@ def test_slips_in_one_column_beside_heavy_tails_in_others_are_told(slips):
         X[rng.choice(200, slips, replace=False), 0] *= 10
         found += any("looks like a slip: x0 is" in text for text in suspicions(told(X, y)))
     assert found >= 9
+
+
+def test_nothing_to_explain_beside_a_row_far_out():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    X[3] *= 1e6
+    with pytest.warns(ConstantTargetWarning, match="nothing to explain"):
+        SparseARD().fit(X, np.zeros(60))

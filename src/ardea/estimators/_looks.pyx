@@ -288,7 +288,7 @@ def look(
     cdef double[::1] ordered = np.sort(residual)
     if odd or n < 0 or not rises(ordered):
         return None
-    usual = min(usual_size(ordered, 0.0), usual_size(ordered, ordered[m // 2]))
+    usual = usual_size(ordered, 0.0)
     noise = sqrt(all_errors / m) / max(usual / MEDIAN, EPS)
     carried = 0.0
     for j in range(k):

@@ -320,5 +320,7 @@ def _restricted(errors: Errors, flat: Array, y: Array, weight: Array | None = No
     (triangle,) = linalg.qr(root * errors.whitened(np.column_stack([flat, y])), mode="r", check_finite=False)
     q, m = flat.shape[1], float((root**2).sum())
     diagonal: Array = np.abs(triangle.diagonal())
-    left = max(float(diagonal[q]) ** 2, m * EPS**2)
+    left = max(
+        float(diagonal[q]) ** 2 if q < diagonal.size else 0.0, m * EPS**2
+    )  # no row is left where columns fit all
     return float((m - q) * np.log(left) + errors.log_volume + 2 * np.log(diagonal[:q]).sum())

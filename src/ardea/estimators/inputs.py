@@ -102,7 +102,7 @@ class CheckedRows:
     def subset(self, rows: NDArray[np.intp]) -> CheckedRows:
         """Return some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
-        groups = None if self.groups is None else self.groups[rows]
+        groups = None if self.groups is None else np.unique(self.groups[rows], return_inverse=True)[1]
         white = None if self.whitened is None else replace(self.whitened, constant=self.whitened.constant[rows])
         return replace(self, X=self.X[rows], Y=self.Y[rows], weight=weight, used=None, groups=groups, whitened=white)
 
@@ -334,8 +334,8 @@ def _weighted(rows: CheckedRows, sample_weight: Any) -> CheckedRows:
         raise ValueError("All sample weights are zero: at least one row must count.")
     if used.all() or isinstance(rows.X, Operator):
         return replace(rows, weight=weight)
-    X, groups = rows.X[used], None if rows.groups is None else rows.groups[used]
-    return replace(rows, X=X, Y=rows.Y[used], weight=weight[used], ranges=ranges_of(X), used=used, groups=groups)
+    counted_rows = replace(rows, weight=weight).subset(np.flatnonzero(used))
+    return replace(counted_rows, ranges=ranges_of(counted_rows.X), used=used)
 
 
 def _refuse_queries_and_repeated_names(X: Any, **others: Any) -> None:

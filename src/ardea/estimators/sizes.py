@@ -185,17 +185,17 @@ def _gross(errors: Array) -> tuple[float, Index, bool]:
     first = errors[order[: max(GROSS_ROWS, int(GROSS_SHARE * m))]]
     if noise >= WORTH_GROSS and 2 * float(first @ first) > total:
         return noise, order[: int((sizes > GROSS * usual).sum())], True
-    beside, standing = _standing_apart(errors)
+    beside, standing = standing_apart(errors)
     return (beside, standing, False) if standing.size else (noise, order[:0], True)
 
 
-def _standing_apart(errors: Array) -> tuple[float, Index]:
+def standing_apart(errors: Array) -> tuple[float, Index]:
     """Return the noise relative to that of the other rows, and the rows that stand apart from these, if any do.
 
     In tails like x^−α the ratio of the k-th largest of all distances to the next is above r with the chance r^(−αk),
     whatever the scale: there is a gap behind the k largest where that is small for α = 2, times the number of k. Terms
     that are missing widen all errors alike and close no gap. Many errors of one sign move the mean: distances are from
-    the median. The heaviest skewed errors have gaps, too, but their others are skewed, and those of normal ones are not.
+    the median. The heaviest skewed errors have gaps, too, but their others are skewed; those of normal ones are not.
     """
     m, none = errors.size, np.empty(0, dtype=np.intp)
     distance = np.abs(errors - np.partition(errors, m // 2)[m // 2])

@@ -49,12 +49,15 @@ def weights_advice(rows: CheckedRows, equation: Equation, target: int) -> list[A
     """Return what to tell of weights that are no counts."""
     counted = np.flatnonzero(np.asarray(rows.weight))
     weight, m = np.asarray(rows.weight)[counted], counted.size
-    if not np.ptp(weight) and weight[0] >= 1:
+    differ = np.unique(rows.Y[counted, target]).size  # rows that do, at least; a row may be split into several
+    # Equal rows of measured numbers are not met so often that every one of them is there twice or more.
+    counts = bool(np.all(weight == np.round(weight))) and (weight.min() <= 1 or differ < m)
+    if counts and not np.ptp(weight):
         return []
     total, kish = float(weight.sum()), float(weight.sum()) ** 2 / float(weight @ weight)
     errors, left = _errors(rows, equation, target, counted, weight)
-    whole, precise = bool(np.all(weight == np.round(weight))), _precision(errors, left, weight)
-    if not whole and m >= FEWEST_LOOKED_AT:
+    precise = _precision(errors, left, weight)
+    if not counts and m >= FEWEST_LOOKED_AT:
         # As Kish's number, by the errors: Σ w²e²x² is the variance of Σ wex, and with counts Σ we² Σ wx²/Σ w.
         shown = total * float(weight @ errors**2) / max(float(weight**2 @ errors**2), TINY)
         grows = _clearly(_chance(-np.abs(errors) * np.sqrt(weight / left), weight), -precise)
@@ -69,8 +72,7 @@ def weights_advice(rows: CheckedRows, equation: Equation, target: int) -> list[A
             return [(text, SuspectDataWarning)]
     if min(abs(total / m - 1), abs(total / kish - 1)) < EPS * m:  # scaled as they should be
         return []
-    differ = np.unique(rows.Y[counted, target]).size  # rows that do, at least; a row may be split into several
-    if not whole and len(equation.support) + 1 < total < WORTH_A_WORD * differ:  # with fewer the fit itself says so
+    if not counts and len(equation.support) + 1 < total < WORTH_A_WORD * differ:  # with fewer the fit itself says so
         text = (
             f"The weights of {m} rows add up to {total:.4g}, and the fit counts no more rows than that: true terms may "
             "be dropped, and intervals are too wide. If yours are relative, or say how precise a row is (1/σ²), divide "
@@ -79,9 +81,9 @@ def weights_advice(rows: CheckedRows, equation: Equation, target: int) -> list[A
         )
         return [(text, SuspectDataWarning)]
     # In a table of frequencies common values of y, whose errors are small, have large counts; means hardly ever agree.
-    frequencies = whole and 2 * np.unique(rows.Y[counted, target]).size < m
+    frequencies = counts and 2 * differ < m
     falls = m >= FEWEST_LOOKED_AT and not frequencies and _clearly(_chance(np.abs(errors) / left, weight), precise)
-    if not (falls or (total * WORTH_A_WORD > m and not whole)):
+    if not (falls or (total * WORTH_A_WORD > m and not counts)):
         return []
     why = "errors are smaller where weights are larger, as those of means of several readings are: " * falls
     text = (

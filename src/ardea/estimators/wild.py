@@ -107,7 +107,7 @@ def _law_without(rows: CheckedRows, far: Index, equation: Equation, target: int)
     solved = inverse @ y[rest]
     errors = y - A / unit @ solved
     left, few = errors[rest], A[far] / unit @ inverse
-    square = max(float(left @ left) / free, EPS * float(np.square(y).max()))
+    square = max(float(left @ left) / free, EPS * float(np.square(y).max()), TINY)
     F = float(errors[far] @ np.linalg.solve(np.eye(far.size) + few @ few.T, errors[far])) / (far.size * square)
     kurtosis = max(3.0, rest.size * float((left**4).sum()) / max(float(left @ left) ** 2, TINY))
     heavy = tail((F - 1) * sqrt(far.size / (kurtosis - 1)), sqrt(8 / far.size))
