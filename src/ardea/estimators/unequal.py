@@ -108,7 +108,7 @@ class UnequalErrors(Errors):
         apart -= np.outer(constant, constant @ apart / (constant @ constant))
         np.square(apart, out=apart)
         sums = apart.sum(axis=0)
-        return float(np.mean(self.squares @ apart / sums, where=sums > EPS))
+        return float(np.mean(self.squares @ apart / sums, where=sums > EPS)) if sums.max(initial=0.0) > EPS else 1.0
 
     def starts(self, flat: Array, y: Array) -> list[Errors]:
         """Return errors drawn in beside no term: beside others, false terms of few rows would hide large errors."""
@@ -190,7 +190,7 @@ def _sizes(lines: Array, errors: Array) -> Array:
         left = norms - ((basis.T @ lines) ** 2).sum(axis=0)
         squares -= squares.mean() + basis @ (basis.T @ squares)
         new = left > STEP * norms
-        t = np.where(new, np.abs(lines.T @ squares) / np.sqrt(np.where(new, left, 1.0) * squares.var()), 0.0)
+        t = np.where(new, np.abs(lines.T @ squares) / np.sqrt(np.where(new, left, 1.0) * max(squares.var(), TINY)), 0.0)
         if not t.max() > cut:
             break
         chosen.append(int(np.argmax(t)))
