@@ -161,6 +161,7 @@ def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]
     notes = table_notes(model)
     used = columns_of(kept, notes)
     remarks = _matched(table, used, notes)
+    table.keep_dots = True  # the numbers fitted may tell what they mean
     frames = [*table.frames(ROWS, used or table.names[:1])]
     if not kept or not frames:
         return np.empty((sum(map(len, frames)), len(kept))), remarks, []

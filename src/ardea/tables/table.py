@@ -121,6 +121,7 @@ class Table(ABC):
     separator: str | None = None  # between fields of a text; None: blanks
     decimal: str | None = None  # what stands before decimals, where the beginning of a text leaves no doubt
     told_decimal: str | None = None
+    keep_dots = False  # whether 1.234 of a text stays as it is written, where dots may group thousands
     zone: str | None = None  # of dates that name none
     other_sheets: Sequence[str] = ()
     unnamed: Collection[str] = ()  # columns whose name was empty

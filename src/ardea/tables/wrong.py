@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any
 
 from ardea.names import counted, in_a_row
 from ardea.tables.notation import FEW, TOTALS
-from ardea.tables.table import Table
+from ardea.tables.table import Table, TableError
 
 # What tells the unit of a cell: "" of a plain number, None where it holds no number.
 UnitOf = Callable[[str], str | None]
 # Units of one column that a message names (a convention).
 MOST_UNITS = 5
+# So many rows tell what columns hold where others are of another length (a convention: a second).
+MOST_ROWS = 10_000
 
 
 def told_units(table: Table, column: str, units: Counter[str], unit_of: UnitOf) -> tuple[str, list[int]]:
@@ -62,3 +66,27 @@ def uneven_or_wrong(table: Table, names: Sequence[str], unit_of: UnitOf) -> tupl
     away = sorted({line for line, _ in found})
     alone = uneven | totals >= {*away} and len(away) <= max(1, FEW * n_rows)
     return [said for _, said in sorted(found)], away if uneven and alone else []
+
+
+def few_tokens(columns: Sequence[Any]) -> list[str]:
+    """Return what stands in the wrong cells of columns, but for totals, where they are few in each."""
+    few = all(one.n_wrong <= max(1, FEW * one.kinds.total()) for one in columns)
+    return list(dict.fromkeys(cell for one in columns for cell in one.tokens if few and not TOTALS.fullmatch(cell)))
+
+
+def told_besides(error: TableError, table: Table, columns: Any) -> TableError:
+    """Return the error of rows of other length, with what the other rows tell of columns that were not looked at."""
+    import pandas as pd
+
+    rows = [row for _, row in islice(table.numbered_rows(), MOST_ROWS) if len(row) == table.width]
+    cells = pd.DataFrame(rows, columns=range(table.width), dtype=object)
+    columns.look(cells[[*map(table.names.index, columns.used)]].set_axis(columns.used, axis=1))
+    try:
+        columns.settle()
+    except TableError as more:
+        problems = dict.fromkeys([*more.problems, *error.problems])
+        # Where no lines help, no command does.
+        unusable = (more.columns, more.others) if error.lines else ()
+        ways: dict[str, Any] = {"lines": error.lines, "clocks": more.clocks, "useless": more.columns}
+        return TableError(table.path, [*problems], *unusable, **(ways if error.lines else {}))
+    return error
