@@ -133,6 +133,11 @@ def as_numbers(column: Any, mark: str | None, empty: Set[str], sign: str = "") -
     return np.array([*numbers, np.nan])[codes], ~np.array([*sound, True])[codes]
 
 
+def names_things(words: Sequence[str]) -> bool:
+    """Whether a name of some words is one of things: by its last word, or the last before "number", of "site no"."""
+    return any(map(CODE_NAMES.fullmatch, [*words[-1:], *[one for one in words if one not in NUMBER_WORDS][-1:]]))
+
+
 # Columns --------------------------------------------------------------------------------------------------------------
 
 
@@ -301,10 +306,8 @@ class Columns:
         ends = {name: own[-1] in NUMBER_WORDS for name, own in words.items() if own}
         counting = (name for name, own in words.items() if ends.get(name) or (len(own) == 1 and own[0] in ROW_WORDS))
         self._counting = dict.fromkeys([*counting, *(name for name in used if name in table.unnamed)])
-        self._codes = {
-            name
-            for name, own in words.items()
-            if any(map(CODE_NAMES.fullmatch, own)) or (ends.get(name) and own[0] in ROW_WORDS)
+        self._codes: dict[str, set[float]] = {  # each with some of its values
+            name: set() for name, own in words.items() if names_things(own) or (ends.get(name) and own[0] in ROW_WORDS)
         }
         self._different = {*self._codes}  # those whose cells all differ, as far as blocks tell
         self.remarks: list[str] = []
@@ -321,15 +324,17 @@ class Columns:
         starts = {name: {*(frame[name] - places).dropna()} for name in self._counting if is_numeric(frame[name])}
         starts = {name: own | (self._counting[name] or set()) for name, own in starts.items()}
         self._counting = {name: own for name, own in starts.items() if len(own) == 1}  # one more in every row
-        self._codes = {name for name in self._codes if is_numeric(frame[name]) and not (frame[name] % 1).any()}
-        self._different = {name for name in self._different & self._codes if frame[name].is_unique}
+        whole = (name for name in self._codes if is_numeric(frame[name]) and not (frame[name] % 1).any())
+        self._codes = {name: self._codes[name] | {*frame[name].dropna().unique()[:3].tolist()} for name in whole}
+        self._different = {name for name in self._different & self._codes.keys() if frame[name].is_unique}
         for name, one in self.seen.items():
             one.add(frame[name], self._table.empty)
         self._n_seen += len(frame)
 
     def note_codes(self, explaining: Iterable[str]) -> None:
-        """Tell of whole numbers under a name for things, which count as amounts."""
-        for name in (one for one in explaining if one in self._codes and one in self.used and one not in self.levels):
+        """Tell of whole numbers under a name for things, which count as amounts: of two it makes no difference."""
+        codes = {name for name, values in self._codes.items() if len(values) > 2}.difference(self.levels)
+        for name in (one for one in explaining if one in codes and one in self.used):
             told = f"column {name!r} holds whole numbers, which count as amounts: if they name"
             each = f"things, give each its own term with --categorical {shlex.quote(name)}"
             rows = f"the rows, as no two are equal, leave them out with --drop {shlex.quote(name)}"

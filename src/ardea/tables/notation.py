@@ -64,10 +64,14 @@ TOTALS = re.compile(
 # Last words of what a column is called that numbers the rows, and things that a row is about (conventions).
 NUMBER_WORDS = {"index", "idx", "id", "ids", "row", "nr", "no", "num", "number", "#", "unnamed"}
 ROW_WORDS = {"sample", "respondent", "case", "record", "observation", "obs", "subject", "participant", "patient"}
-# What columns of numbers are called that name things.
+# What columns of numbers are called that name things (English, German and French).
 CODE_NAMES = re.compile(
     "site|station|plot|batch|lot|store|shop|plant|machine|operator|region|district|zip|postcode|code|category|class|group|"
-    "type|cluster|id"
+    "type|cluster|id|hospital|clinic|ward|department|school|classroom|treatment|arm|species|strain|breed|country|state|"
+    "county|city|sex|gender|race|ethnicity|month|weekday|season|branch|"
+    "gruppe|klinik|krankenhaus|standort|filiale|abteilung|anlage|maschine|charge|schule|klasse|kategorie|"
+    "behandlung|bundesland|landkreis|kreis|stadt|plz|postleitzahl|geschlecht|monat|wochentag|"
+    "groupe|clinique|ville|pays|sexe|mois|parcelle|traitement|classe|categorie"
 )
 # What a switch is called that is on; the other text is its reference.
 SWITCHED_ON = re.compile("on|yes|true|open|running|active|an|ein|ja|oui|y|t|high|pass|passed|positive|success")
