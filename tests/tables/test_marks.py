@@ -123,3 +123,17 @@ def test_negative_numbers_as_accounts_write_them(tmp_path, cells, numbers):
     rows = rows_of(tmp_path / "t.csv", column_of(cells))
     np.testing.assert_array_equal(rows.arrays()[0].ravel(), numbers)
     assert any(f"in column 'p' make numbers negative ({cells[1]})" in one for one in rows.remarks)
+
+
+def test_texts_that_may_be_numbers_are_warned_of_with_a_cell(tmp_path):
+    text = column_of(["12..5", "13..5", "12..5", "red"])
+    rows = rows_of(tmp_path / "t.csv", text)
+    told = "Column 'p' holds texts that begin with digits, such as '12..5', and each has its own term"
+    assert [one.split(":")[0] for one in rows.doubts] == [told]
+    assert not open_rows(tmp_path / "t.csv", "y", categorical=["p"]).doubts
+    assert not rows_of(tmp_path / "t.csv", column_of(["red", "blue", "12..5", "red"])).doubts
+
+
+def test_columns_of_many_texts_are_refused_with_a_cell_and_its_line(tmp_path):
+    with pytest.raises(ValueError, match=r"'p' holds many different texts, not numbers \(line 3: 'a1'\)"):
+        rows_of(tmp_path / "t.csv", column_of(["7", *(f"a{i}" for i in range(1, 30))]))

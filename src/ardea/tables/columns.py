@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ardea.core.problem import Array
 from ardea.names import counted, words_of
 from ardea.tables.dates import DAY_FIRST, OF_DAY, as_dates
-from ardea.tables.levels import indicators, level_names, rank, told_of_levels
+from ardea.tables.levels import doubt_of_levels, indicators, level_names, rank, told_of_levels
 from ardea.tables.marks import Sizes
 from ardea.tables.notation import (
     APOSTROPHES,
@@ -32,10 +32,9 @@ from ardea.tables.notation import (
     ROW_WORDS,
     SIGNED,
     SPACED,
-    TOTALS,
 )
 from ardea.tables.table import MOST_PROBLEMS, Table, TableError, unknown
-from ardea.tables.wrong import few_tokens, told_units, uneven_or_wrong
+from ardea.tables.wrong import error_of_cells, example_of, few_tokens, told_units, uneven_or_wrong
 
 # A column of at most so many different texts is one of categories (a convention; more columns than that help nobody).
 MOST_LEVELS = 20
@@ -166,7 +165,9 @@ class Column:
             self.kinds[kind] += count
             if kind == "signed":
                 sign = sign_of(cell)
-                self._bare[sign, notation_of(cell.replace(sign, ""))] += count
+                bare = tidied(cell.replace(sign, ""))
+                self._bare[sign, notation_of(bare)] += count
+                self.sizes.add({bare: notation_of(bare)})
         texts = sorted((cell for cell, kind in kinds.items() if kind in ("", "signed")), key=kinds.__getitem__)
         self.sizes.add(kinds)
         self.signed = self.signed or next((cell for cell in texts if kinds[cell]), "")
@@ -366,8 +367,11 @@ class Columns:
                 texts, ticked = sorted(one.levels, key=rank), one.kinds.total() < self._n_seen
                 self.levels[name] = ["", *texts] if ticked and len(texts) == 1 else texts
                 self.remarks += told_of_levels(name, self.levels[name])
+                self._doubts += [] if name in self._categorical else doubt_of_levels(name, texts)
             elif contents != "numbers":
                 unusable[name] = f"column {name!r} holds {contents}"
+                if "texts" in contents:
+                    unusable[name] += example_of(self._table, name, unit_of)
                 if contents.startswith("numbers") and len(one.units) > 1:
                     unusable[name], strange[name] = told_units(self._table, name, one.units, unit_of)
         numbers = [one for name, one in self.seen.items() if name not in self.levels and name not in unusable]
@@ -481,23 +485,4 @@ class Columns:
 
     def wrong(self, cells: list[tuple[int, str, str]]) -> TableError:
         """Return the error of cells that cannot be used: row, column and what is wrong."""
-        columns, listed, uneven = dict.fromkeys(name for _, name, _ in cells), self._table.placed(cells), list[int]()
-        if all(trouble.endswith("is not a number") for _, _, trouble in cells):  # then rows may be of other length, too
-            names = [name for name in self.used if name not in self.levels]
-            found, uneven = uneven_or_wrong(self._table, names, unit_of)
-            listed = found if len(found) >= len(listed) else listed
-        others = [name for name in self.used if name not in columns]
-        headers = {row for row, name, trouble in cells if trouble.startswith(f"{name!r} ")}
-        totals = {row for row, _, trouble in cells if TOTALS.fullmatch(trouble.removesuffix(" is not a number")[1:-1])}
-        again = headers.issuperset(row for row, *_ in cells)  # the header stands there again
-        away = headers if again else totals
-        lines = [line for row, (line, _) in enumerate(self._table.numbered_rows()) if row in away] if away else []
-        if again:
-            return TableError(self._table.path, listed, columns, others, lines=lines)
-        listed += [f"line {line} is called as a row of totals is" for line in lines]
-        lines = sorted({*lines, *uneven})
-        seen = [self.seen[name] for name in columns if name in self.seen]
-        mixed = [one for one in seen if one.kinds["signed"] > 1 and len(one.units) > 1]
-        listed = [*(told_units(self._table, one.name, one.units, unit_of)[0] for one in mixed), *listed]
-        tokens = few_tokens(seen) if len(seen) == len(columns) else []
-        return TableError(self._table.path, listed, columns, others, tokens, lines=lines)
+        return error_of_cells(self._table, self.used, [*self.levels], self.seen, cells, unit_of)

@@ -45,8 +45,10 @@ class Sizes:
     @property
     def groups_thousands(self) -> bool | None:
         """Whether the mark groups thousands: by numbers known before, else by the whole numbers; None if unclear."""
+        if not self._n:
+            return None
         decimals, thousands = self._inside_decimals, self._inside_thousands
-        if not (decimals and thousands) and 2 * max(decimals, thousands) >= self._n > 0:
+        if not (decimals and thousands) and 2 * max(decimals, thousands) >= self._n:
             return thousands > 0
         gap = 1000 * self._marked[0] / self._whole[1] if self.mixed else np.inf
         return True if gap < self._whole[0] / self._marked[1] else None

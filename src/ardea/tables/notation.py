@@ -55,6 +55,8 @@ MARKS = {"dots": Mark(".", ",", "dots"), "either": Mark(",", ".", "commas")}
 ROLES = {True: "stand before decimals", False: "group thousands"}
 # Numbers with a sign of a currency before them, or with it, with per cent or with a unit behind them.
 SIGNED = re.compile(rf"({_MONEY})\s*[+-]?[0-9][0-9.,]*|[+-]?[0-9][0-9.,]*?\s*({_UNIT})")
+# How texts begin that may be numbers.
+NUMERAL = re.compile(rf"[-+(]?{_MONEY}?[-+(]?[0-9]")
 # What stands before sums and means of the other rows (a convention: English and German).
 TOTALS = re.compile(
     r"((grand|sub)[ -]?)?totals?|sums?|means?|averages?|avg|median|s\.?d\.?|std\.?( dev\.?)?"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -36,6 +36,14 @@ def told_units(table: Table, column: str, units: Counter[str], unit_of: UnitOf) 
     others = sorted(line for unit, _ in counts[1:] for line in lines.get(unit, []))
     told = f"column {column!r} mixes numbers in different units: {in_a_row(shown)}. Write all of them in one unit"
     return told, others if len(others) <= max(1, FEW * units.total()) else []
+
+
+def example_of(table: Table, column: str, unit_of: UnitOf) -> str:
+    """Return the first cell of a column that holds no number, with its line; nothing where a file has no lines."""
+    j = table.names.index(column)
+    rows = ((line, row[j]) for line, row in table.numbered_rows() if j < len(row))
+    found = next(((line, cell) for line, cell in rows if cell not in table.empty and unit_of(cell) is None), None)
+    return f" (line {found[0]}: {found[1]!r})" if found else ""
 
 
 def uneven_or_wrong(table: Table, names: Sequence[str], unit_of: UnitOf) -> tuple[list[str], list[int]]:
@@ -90,3 +98,36 @@ def told_besides(error: TableError, table: Table, columns: Any) -> TableError:
         ways: dict[str, Any] = {"lines": error.lines, "clocks": more.clocks, "useless": more.columns}
         return TableError(table.path, [*problems], *unusable, **(ways if error.lines else {}))
     return error
+
+
+def error_of_cells(
+    table: Table,
+    used: Sequence[str],
+    encoded: Sequence[str],
+    seen: Mapping[str, Any],
+    cells: Sequence[tuple[int, str, str]],
+    unit_of: UnitOf,
+) -> TableError:
+    """Return the error of cells that cannot be used: row, column and what is wrong.
+
+    Given are the columns in use, those of them that are encoded, and what was seen of others.
+    """
+    columns, listed, uneven = dict.fromkeys(name for _, name, _ in cells), table.placed(cells), list[int]()
+    if all(trouble.endswith("is not a number") for _, _, trouble in cells):  # then rows may be of other length, too
+        found, uneven = uneven_or_wrong(table, [name for name in used if name not in encoded], unit_of)
+        listed = found if len(found) >= len(listed) else listed
+    others = [name for name in used if name not in columns]
+    headers = {row for row, name, trouble in cells if trouble.startswith(f"{name!r} ")}
+    totals = {row for row, _, trouble in cells if TOTALS.fullmatch(trouble.removesuffix(" is not a number")[1:-1])}
+    again = headers.issuperset(row for row, *_ in cells)  # the header stands there again
+    away = headers if again else totals
+    lines = [line for row, (line, _) in enumerate(table.numbered_rows()) if row in away] if away else []
+    if again:
+        return TableError(table.path, listed, columns, others, lines=lines)
+    listed += [f"line {line} is called as a row of totals is" for line in lines]
+    lines = sorted({*lines, *uneven})
+    own = [seen[name] for name in columns if name in seen]
+    mixed = [one for one in own if one.kinds["signed"] > 1 and len(one.units) > 1]
+    listed = [*(told_units(table, one.name, one.units, unit_of)[0] for one in mixed), *listed]
+    tokens = few_tokens(own) if len(own) == len(columns) else []
+    return TableError(table.path, listed, columns, others, tokens, lines=lines)
