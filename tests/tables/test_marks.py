@@ -70,7 +70,7 @@ def predicted(capsys, models, name, text):
     capsys.readouterr()
     assert main(["predict", str(models / name / "model.ardea"), str(models / "new.csv"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    return np.array(told["predictions"]["prediction"]), told["remarks"]
+    return np.array(told["predictions"]["prediction"]), told["remarks"], told["warnings"]
 
 
 @pytest.mark.parametrize(("separator", "quote"), [(";", ""), ("\t", ""), (",", '"')])
@@ -86,6 +86,13 @@ def test_new_rows_are_read_so_that_they_lie_among_the_numbers_fitted(
     assert any("as only so they lie among the numbers fitted" in one for one in said[1])
 
 
+def test_a_file_that_contradicts_the_numbers_fitted_is_warned_of(models, capsys):
+    """17.5 elsewhere says that dots stand before decimals."""
+    values, _, warned = predicted(capsys, models, "large", "p;q\n3.251;17.5\n1.100;18.5\n")
+    np.testing.assert_allclose(values, [6.5, 2.2], atol=20)
+    assert "read as 3.251, as the rest of the file is written; but 3251 would suit the numbers fitted" in warned[0]
+
+
 @pytest.mark.parametrize("blank", [" ", "\u00a0", "\u202f", "\u2009", "'", "’"])
 def test_blanks_and_apostrophes_group_thousands_in_new_rows(models, capsys, blank):
     said = predicted(capsys, models, "large", column_of([f"3{blank}251", "900"]))
@@ -93,7 +100,7 @@ def test_blanks_and_apostrophes_group_thousands_in_new_rows(models, capsys, blan
 
 
 def test_new_rows_that_lie_nowhere_among_the_numbers_fitted_are_read_as_usual_and_told(models, capsys):
-    values, remarks = predicted(capsys, models, "large", column_of(["9.251", "9.100"]))
+    values, remarks, _ = predicted(capsys, models, "large", column_of(["9.251", "9.100"]))
     np.testing.assert_allclose(values, [18.5, 18.2], atol=20)
     assert any(
         "read neither way they lie among the numbers fitted, 900 to 5000; if not, give" in one for one in remarks

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ardea.core.problem import Array
 from ardea.names import counted
@@ -81,12 +80,6 @@ def _far(column: Array) -> Array:
     return np.array([low]) if below or (alone and is_usual(low)) else _beyond_scale(column, low, high)
 
 
-def may_be_answers(low: Array, high: Array) -> NDArray[np.bool_]:
-    """Whether the least and the greatest value of columns suit answers on a scale, with a code beyond it."""
-    above = (low == 1) & np.isin(high, ANSWERS)
-    return np.asarray(above | (np.isin(low, ANSWERS) & (high >= FEWEST_POINTS) & (high <= MOST_POINTS)))
-
-
 def _beyond_scale(column: Array, low: float, high: float) -> Array:
     """Return codes that lie beyond answers on a scale of 1, 2, … K, with a gap that is none by chance.
 
@@ -94,7 +87,7 @@ def _beyond_scale(column: Array, low: float, high: float) -> Array:
     least λ_v = n^(1 − t) r^t rows on average, where t = (v − K)/(c − K). No row has any with probability exp(−Σλ_v).
     """
     none = np.empty(0)
-    if not may_be_answers(np.array(low), np.array(high)):
+    if low not in (1, *ANSWERS) or not FEWEST_POINTS <= high <= MOST_POINTS:
         return none
     values, counts = np.unique(column, return_counts=True)
     points = next(k for k in range(MOST_POINTS + 1) if k + 1 not in values or k == MOST_POINTS)

@@ -260,18 +260,26 @@ class Column:
             remarks.append(self.sizes.told(self.name, kind, thousands))
             if self.sizes.mixed and self.likely_mark is None and table.separator != ",":
                 doubts.append(self.sizes.doubt(self.name, kind, thousands))
-        elif found & {"comma", "decimal", "thousands", "either"} and not (
+            return [*remarks, *self._told_forms()], doubts
+        if self.doubtful and not told and self.likely_mark not in (None, self.mark):
+            doubts.append(self.sizes.contrary(self.name, self.mark == MARKS[self.doubtful].thousands))
+        if found & {"comma", "decimal", "thousands", "either"} and not (
             table.decimal == self.mark == ","
         ):  # which is said once
             remarks.append(f"commas {where} {ROLES[self.mark == ',']}")
-        if "dots" in found and of_file == ",":
+        if "dots" in found and "," in (self.mark, of_file):
             remarks.append(f"dots {where} {ROLES[self.mark == '.']}, since commas stand before decimals elsewhere")
+        return [*remarks, *self._told_forms()], doubts
+
+    def _told_forms(self) -> list[str]:
+        """Return how numbers are written besides, with a cell each."""
+        remarks, where = list[str](), f"in column {self.name!r}"
         for how, cell in self._forms.items():
             mark = "apostrophes" if {*cell} & {*APOSTROPHES} else "blanks"
             remarks.append(
                 f"{how} {where} make numbers negative ({cell})" if how else f"{mark} {where} {ROLES[False]} ({cell})"
             )
-        return remarks, doubts
+        return remarks
 
 
 class Columns:

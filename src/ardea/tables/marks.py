@@ -55,7 +55,6 @@ class Sizes:
 
     def told(self, name: str, kind: str, thousands: bool) -> str:
         """Return how marked numbers of a column were read, why, and the option that reads them otherwise."""
-        read = float(self.cell.replace(",", ".")) * (1000 if thousands else 1)
         why = ""
         if self.within is not None:
             known = f"the numbers fitted, {self.within[0]:g} to {self.within[1]:g}"
@@ -66,12 +65,24 @@ class Sizes:
             why = f", as the numbers without go up to {self._whole[1]:g}"
         other = MARKS[kind][not thousands]
         role = f"{MARKS[kind].name} in column {name!r} {ROLES[not thousands]}"
-        return f"{role} ({self.cell} was read as {read:.10g}){why}; if not, give --decimal {other}"
+        return f"{role} ({self.cell} was read as {self._number(thousands)}){why}; if not, give --decimal {other}"
 
     def doubt(self, name: str, kind: str, thousands: bool) -> str:
         """Return what is to be warned of where whole numbers stand beside marked ones, and nothing tells the mark."""
-        read = float(self.cell.replace(",", ".")) * (1000 if thousands else 1)
         return (
-            f"Column {name!r} holds whole numbers beside {self.cell}, which was read as {read:.10g}: one of them may "
-            f"be wrong by a factor of 1000. If so, give --decimal {MARKS[kind][not thousands]}."
+            f"Column {name!r} holds whole numbers beside {self.cell}, which was read as {self._number(thousands)}: "
+            f"one of them may be wrong by a factor of 1000. If so, give --decimal {MARKS[kind][not thousands]}."
         )
+
+    def contrary(self, name: str, thousands: bool) -> str:
+        """Return what is to be warned of where the rest of the file tells another mark than the sizes do."""
+        known = "the whole numbers beside it"
+        if self.within is not None:
+            known = f"the numbers fitted, {self.within[0]:g} to {self.within[1]:g}"
+        return (
+            f"Column {name!r} holds {self.cell}, which was read as {self._number(thousands)}, as the rest of the file "
+            f"is written; but {self._number(not thousands)} would suit {known}. If that is meant, correct the column."
+        )
+
+    def _number(self, thousands: bool) -> str:
+        return f"{float(self.cell.replace(',', '.')) * (1000 if thousands else 1):.10g}"

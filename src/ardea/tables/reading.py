@@ -200,8 +200,7 @@ class TextTable(Table):
         if header == "auto" and not self.headed and not said:
             many = f"columns are named {', '.join(self.names[:2])}, …"
             self.remarks.append(f"no header was found: {many if len(self.names) > 1 else 'the column is named x0'}")
-        self._dotted = dotted(body, len(self.names)) if self.decimal is None else set()
-        self.keep_dots = self.separator != ","
+        self._sample, self.keep_dots = body, self.decimal is None and self.separator != ","
 
     def _heading(self, rows: list[list[str]], comments: list[str], header: Header) -> tuple[list[str], int, list[str]]:
         """Return the names of the columns, how many rows they and their units take, and what was inferred.
@@ -335,7 +334,8 @@ class TextTable(Table):
         names = [*self.names, *(f"\0{j}" for j in range(self.width - len(self.names)))]
         settings = {"sep": self.separator or r"\s+", "decimal": self.decimal or ".", "names": names, **AS_THEY_ARE}
         settings |= {"na_values": list(self.empty), "skipinitialspace": self._blanks}
-        settings["dtype"] = {names[j]: object for j in self._dotted if self.keep_dots}
+        if self.keep_dots and self.decimal != ",":
+            settings["dtype"] = {names[j]: object for j in dotted(self._sample, len(self.names))}
         if int(pd.__version__.split(".")[0]) < 3:  # later versions read numbers to the last digit anyway
             settings["float_precision"] = "round_trip"
         try:
