@@ -43,13 +43,18 @@ class Sizes:
         return 0 < self._whole[1] < 1000 and self._n > 0
 
     @property
+    def _among_known(self) -> bool | None:
+        """Whether the mark groups thousands, if most numbers lie among those known in one way, and none in the other."""
+        decimals, thousands = self._inside_decimals, self._inside_thousands
+        return None if (decimals and thousands) or 2 * max(decimals, thousands) < self._n else thousands > 0
+
+    @property
     def groups_thousands(self) -> bool | None:
         """Whether the mark groups thousands: by numbers known before, else by the whole numbers; None if unclear."""
         if not self._n:
             return None
-        decimals, thousands = self._inside_decimals, self._inside_thousands
-        if not (decimals and thousands) and 2 * max(decimals, thousands) >= self._n:
-            return thousands > 0
+        if self._among_known is not None:
+            return self._among_known
         gap = 1000 * self._marked[0] / self._whole[1] if self.mixed else np.inf
         return True if gap < self._whole[0] / self._marked[1] else None
 
@@ -59,8 +64,9 @@ class Sizes:
         if self.within is not None:
             known = f"the numbers fitted, {self.within[0]:g} to {self.within[1]:g}"
             either = "both ways" if self._inside_decimals and self._inside_thousands else "neither way"
-            only = self.groups_thousands == thousands and self._inside_decimals + self._inside_thousands
-            why = f", as only so they lie among {known}" if only else f"; read {either} they lie among {known}"
+            why = f"; read {either} they lie among {known}"
+            if self._among_known == thousands:
+                why = f", as only so they lie among {known}"
         elif thousands and self.groups_thousands:
             why = f", as the numbers without go up to {self._whole[1]:g}"
         other = MARKS[kind][not thousands]
@@ -77,7 +83,7 @@ class Sizes:
     def contrary(self, name: str, thousands: bool) -> str:
         """Return what is to be warned of where the rest of the file tells another mark than the sizes do."""
         known = "the whole numbers beside it"
-        if self.within is not None:
+        if self.within is not None and self._among_known is not None:
             known = f"the numbers fitted, {self.within[0]:g} to {self.within[1]:g}"
         return (
             f"Column {name!r} holds {self.cell}, which was read as {self._number(thousands)}, as the rest of the file "
