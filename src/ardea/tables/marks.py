@@ -44,7 +44,7 @@ class Sizes:
 
     @property
     def _among_known(self) -> bool | None:
-        """Whether the mark groups thousands, if half of the numbers lie among those known in one way, none in the other."""
+        """Whether the mark groups thousands, by one reading under which numbers lie among those known; else None."""
         decimals, thousands = self._inside_decimals, self._inside_thousands
         return None if (decimals and thousands) or 2 * max(decimals, thousands) < self._n else thousands > 0
 
