@@ -364,6 +364,19 @@ def test_numbers_that_may_name_things_are_told_and_encoded_by_the_option_that_is
     assert not any("count as amounts" in one for one in found["remarks"])
 
 
+@pytest.mark.parametrize(
+    "name", ["hospital", "Klinik", "PLZ", "sexe", "Monat", "treatment group", "zip code", "ward no"]
+)
+@pytest.mark.parametrize("values", [[1, 2, 5], [0, 1], [3.5, 1, 2]])
+def test_whole_numbers_are_told_by_a_name_for_things_if_they_are_more_than_two(tmp_path, capsys, name, values):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({name: rng.choice(values, size=60), f"{name} size": rng.integers(1, 9, 60)})
+    path = written(table.assign(y=rng.normal(size=60)), tmp_path / "table.csv")
+    told = [one for one in record(capsys, "fit", path, "--target", "y")["remarks"] if "count as amounts" in one]
+    assert len(told) == (values == [1, 2, 5])
+    assert all(f"{name!r} holds whole numbers" in one for one in told)
+
+
 @pytest.mark.parametrize("mark", ["x", "1"])
 def test_marks_and_empty_cells_are_one_and_zero(mark, tmp_path, capsys):
     rng = np.random.default_rng(0)

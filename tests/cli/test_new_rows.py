@@ -93,3 +93,45 @@ def test_a_model_fitted_in_python_knows_no_units_to_compare_with(tmp_path, capsy
     (tmp_path / "new.csv").write_text("a;b\nkg;m\n1;2\n2;3\n")
     assert main(["predict", str(tmp_path / "model.ardea"), str(tmp_path / "new.csv")]) == 0
     assert "sign or unit" not in capsys.readouterr().err
+
+
+def test_of_a_folder_all_tables_are_predicted_and_others_are_named(predict, tmp_path, capsys):
+    new = tmp_path / "new"
+    new.mkdir()
+    for name, text in {
+        "a.csv": "T;price\n20;5000\n",
+        "b.csv": "T;prise\n20;5000\n",
+        "c.txt": "read me\n",
+        "d.csv": "T;price\n21;5001\n",
+    }.items():
+        (new / name).write_text(text, encoding="utf-8")
+    for name in (".DS_Store", "._a.csv", "~$a.xlsx"):
+        (new / name).write_bytes(b"\x00")
+    command = ["predict", str(tmp_path / "run" / "model.ardea"), str(new), "--out", str(tmp_path / "out.csv")]
+    assert main(command) == 1
+    said = capsys.readouterr().err
+    assert "no tables, and left out: .DS_Store, ._a.csv, ~$a.xlsx" in said
+    assert "no predictions for 2 of 4 tables:" in said
+    assert "b.csv has no column 'price'. Did you mean 'prise'?" in said
+    assert "c.txt has no column 'T'." in said
+    assert pd.read_csv(tmp_path / "out.csv")["file"].tolist() == ["a.csv", "d.csv"]
+    for name in ("b.csv", "c.txt"):
+        (new / name).unlink()
+    assert main(command) == 0
+    for name in ("a.csv", "d.csv"):
+        (new / name).write_text("nothing\n", encoding="utf-8")
+    capsys.readouterr()
+    assert main(command) == 1
+    assert "d.csv has no column 'T'" in capsys.readouterr().err
+
+
+def test_names_are_compared_however_their_accents_are_stored(tmp_path, capsys):
+    """ä as one letter, or as a and two dots, as on a Macintosh."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=40)
+    table = pd.DataFrame({"Fläche": x, "y": 2 * x + 0.1 * rng.normal(size=40)})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    run = tmp_path / "run"
+    assert main(["fit", str(tmp_path / "t.csv"), "--target", "y", "--keep", "Fla\u0308che", "--out", str(run)]) == 0
+    (tmp_path / "new.csv").write_text("Fla\u0308che\n1\n2\n", encoding="utf-8")
+    assert main(["predict", str(run / "model.ardea"), str(tmp_path / "new.csv")]) == 0

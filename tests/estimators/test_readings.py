@@ -265,3 +265,29 @@ def test_groups_may_hold_copies():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SparseARD(rows="groups").fit(X, y, groups=np.unique(y, return_inverse=True)[1])
+
+
+@pytest.mark.parametrize(
+    ("points", "codes"), [(5, [9]), (5, [7]), (5, [-9]), (5, [-1]), (7, [9]), (10, [-8, -9]), (5, [8, 9])]
+)
+def test_codes_beside_a_short_scale_of_answers_are_told(points, codes):
+    X, y = table(rows=200)
+    rng = np.random.default_rng(3)
+    X[:, 0] = rng.integers(1, points + 1, 200)
+    for place, code in enumerate(codes):
+        X[place : place + 32 : 4, 0] = code
+    (said,) = told(X, y)
+    assert f"unlike all its other values, 1 to {points}" in said
+    assert all(f"{code} on the command line" in said or f"{code} --na" in said for code in codes)
+
+
+def test_ordinary_whole_numbers_hold_no_codes():
+    """Neighbours of a scale are points of it, few rows tell of no gap, and levels of a design come equally often."""
+    scale = np.repeat([1.0, 2, 3, 4, 5], 20)
+    for others in ([0] * 8, [6] * 8, [9], [9] * 20):
+        assert codes_of(np.append(scale, others), lambda value, rows: rows > 1) is None
+    rng = np.random.default_rng(4)
+    draws = [1 + rng.poisson(2, (500, 60)), rng.geometric(0.4, (500, 200)), 1 + rng.binomial(8, 0.3, (500, 30))]
+    draws += [np.clip(np.round(rng.normal(2, 1.2, (500, 100))), 1, 7), rng.integers(1, 7, (500, 20))]
+    for column in (one for many in draws for one in many.astype(float)):
+        assert codes_of(column, lambda value, rows: rows > 1) is None

@@ -45,6 +45,8 @@ def test_lines_above_names_may_have_empty_cells(tmp_path):
     table = open_table(written(tmp_path, "Logger;12;;", "Site;North;;", "", "a;b;c;y", *rows))
     assert table.names == ["a", "b", "c", "y"]
     assert "the table begins below 'Logger 12, Site North'" in table.remarks
+    table = open_table(written(tmp_path, "Results 2024;;;", ";;;", "a;b;c;y", *rows))
+    assert "the table begins below 'Results 2024'" in table.remarks
     gaps = open_table(written(tmp_path, "1;2;;", "3;4;5;6", *rows, name="gaps.csv"))
     assert not gaps.headed  # numbers with gaps are no lines above others
 

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from scipy import stats
 
-from ardea.cli import Failure, as_options, kept_warnings, print_json, print_remarks, print_warnings, visible
+from ardea.cli import EXPECTED, Failure, as_options, kept_warnings, print_json, print_remarks, print_warnings, visible
 from ardea.cli.models import (
     Found,
     columns_of,
@@ -43,12 +43,14 @@ from ardea.tables.dates import compact_dates, in_utc, names_time
 from ardea.tables.reading import KNOWN, PACKED, TextTable, open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, read_series
-from ardea.tables.table import MOST_PROBLEMS, Refused, Table, joined_names, shortened, unknown
+from ardea.tables.table import MOST_PROBLEMS, Refused, Table, composed, joined_names, shortened, unknown
 
 # Rows that are read at a time (a convention: a few megabytes of a usual table).
 ROWS = 50_000
 # What is said of rows that a model was not held against, and whether it holds there.
 NOTHING: tuple[str, bool | None] = ("", True)
+# Columns of predictions, how a table was read, and what of it gives reason for doubt.
+Predicted = tuple[dict[str, Array], list[str], list[str]]
 # How files of pages end.
 PAGES = (".html", ".htm", ".xhtml")
 # Steps of a curve where none is told (a convention: enough to draw it).
@@ -67,28 +69,33 @@ def run(options: argparse.Namespace) -> None:
     model = load(options.model)
     if hasattr(model, "simulate"):
         raise Failure(f"{options.model} holds equations of motion. To run them: {_run_command(model, options.model)}")
-    tables = _files_of(options.data)
-    parts, read, told = zip(*(_predicted_file(model, file, options) for file in tables), strict=True)
+    files, passed = _files_of(options.data)
+    tables, wrong = _predicted_files(model, files, options)
+    parts = [one for one, _, _ in tables.values()]
     columns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
-    remarks, notes = ([one for own in each for one in own] for each in (read, told))
+    which = {file: "" if file == options.data else f"{file.name}: " for file in tables}
+    remarks = [*passed, *(which[file] + one for file, (_, read, _) in tables.items() for one in read)]
+    notes = [which[file] + one for file, (_, _, told) in tables.items() for one in told]
     first = next(iter(columns.values()))
     if empty := int(np.isnan(first).sum()):
         notes.append(
             f"{empty} of {len(first)} rows have empty cells or unknown texts in columns of the model: no prediction."
         )
-    if options.data not in tables:
+    if options.data not in tables:  # a folder
         rows = [len(one[name]) for one in parts for name in [*columns][:1]]
         columns = {"file": np.repeat([file.name for file in tables], rows), **columns}
-    if not options.json:
+    if options.json:
+        out = [] if options.out is None else [str(options.out)]
+        if options.out is not None:
+            write_file(options.out, as_csv(columns))
+        head = {**header_record(options), "model": str(options.model), "rows": len(first), "rows_without": empty}
+        print_json({**head, "predictions": columns, "remarks": remarks, "warnings": notes, "files": out})
+    else:
         print_or_write(columns, options.out)
         print_remarks(options.data, remarks)
         print_warnings(notes)
-        return
-    files = [] if options.out is None else [str(options.out)]
-    if options.out is not None:
-        write_file(options.out, as_csv(columns))
-    head = {**header_record(options), "model": str(options.model), "rows": len(first), "rows_without": empty}
-    print_json({**head, "predictions": columns, "remarks": remarks, "warnings": notes, "files": files})
+    if wrong:
+        raise Failure("\n".join([f"no predictions for {len(wrong)} of {len(files)} tables:", *wrong]))
 
 
 def _run_command(model: Any, path: Path) -> str:
@@ -98,28 +105,47 @@ def _run_command(model: Any, path: Path) -> str:
     return shlex.join(["ardea", "simulate", str(path), *until, *(["--inputs", "FILE"] if driven else [])])
 
 
-def _files_of(place: Path) -> list[Path]:
-    """Return the tables of a folder by their names; a file, or a folder that is one table, alone."""
+def _files_of(place: Path) -> tuple[list[Path], list[str]]:
+    """Return the tables of a folder by their names, and which files are none; a file, or a folder as a table, alone.
+
+    Hidden files and those that office programs hold open are no tables.
+    """
     if not place.is_dir() or place.suffix == ".zarr" or any(place.glob("*.parquet")):
-        return [place]
-    found = sorted(one for one in place.iterdir() if one.is_file() and one.suffix.lower() in (*KNOWN, *PACKED))
+        return [place], []
+    there = sorted(one for one in place.iterdir() if one.is_file())
+    found = [one for one in there if one.suffix.lower() in (*KNOWN, *PACKED) and not one.name.startswith((".", "~$"))]
     if not found:
         raise Failure(f"The folder {place} holds no table. Tables end in {', '.join(KNOWN)}.")
-    return found
+    others = [one.name for one in there if one not in found]
+    return found, [f"no tables, and left out: {shortened(others)}"] if others else []
 
 
-def _predicted_file(
-    model: Any, file: Path, options: argparse.Namespace
-) -> tuple[dict[str, Array], list[str], list[str]]:
-    """Return the predictions for one table, how it was read, and warnings: with its name, where there are several."""
+def _predicted_files(
+    model: Any, files: list[Path], options: argparse.Namespace
+) -> tuple[dict[Path, Predicted], list[str]]:
+    """Return what is predicted for every table, and what is wrong with others; of a single one it is raised."""
+    found, wrong = dict[Path, Predicted](), list[str]()
+    for file in files:
+        try:
+            found[file] = _predicted_file(model, file, argparse.Namespace(**{**vars(options), "data": file}))
+        except EXPECTED as error:
+            if file == options.data:
+                raise
+            wrong.append(str(error))
+    if not found:
+        raise Failure("\n".join(wrong))
+    return found, wrong
+
+
+def _predicted_file(model: Any, file: Path, options: argparse.Namespace) -> Predicted:
+    """Return the predictions for one table, how it was read, and warnings."""
     table = open_table(file, **text_settings(options, model))
     with kept_warnings() as notes, helped(options):
         columns, remarks, doubts = predicted(model, table, options.level)
-    which = "" if file == options.data else f"{file.name}: "
-    return columns, [which + one for one in (*table.remarks, *remarks)], [which + note for note in (*doubts, *notes)]
+    return columns, [*table.remarks, *remarks], [*doubts, *notes]
 
 
-def predicted(model: Any, table: Table, level: float) -> tuple[dict[str, Array], list[str], list[str]]:
+def predicted(model: Any, table: Table, level: float) -> Predicted:
     """Return prediction, standard deviation and ends of the interval of every row, NaN where cells are empty.
 
     And how the table was read, and what of it gives reason for doubt.
@@ -161,6 +187,7 @@ def _values(model: Any, table: Table, kept: list[str]) -> tuple[Array, list[str]
     notes = table_notes(model)
     used = columns_of(kept, notes)
     remarks = _matched(table, used, notes)
+    table.keep_dots = True  # the numbers fitted may tell what they mean
     frames = [*table.frames(ROWS, used or table.names[:1])]
     if not kept or not frames:
         return np.empty((sum(map(len, frames)), len(kept))), remarks, []
@@ -200,6 +227,8 @@ def _matched(table: Table, needed: list[str], notes: dict[str, Any]) -> list[str
                 f"target {target} among them. Neither has a header, so columns are matched by position: give a file "
                 "with all columns (the target's may be empty), or put names above both."
             )
+    if isinstance(table, TextTable):
+        table.names = composed(table.names, {*needed}.difference(table.names))
     if missing := [name for name in needed if name not in table.names]:
         raise _lacking(table, missing, everything=len(missing) == len(needed), named=notes["header"])
     return said

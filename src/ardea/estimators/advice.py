@@ -34,7 +34,7 @@ from ardea.core.loop import STATUS_ADVICE, Fit, Status
 from ardea.core.problem import TINY, Array, Coordinates, Index, Problem
 from ardea.core.subsets import moves
 from ardea.equation import CLOSE
-from ardea.estimators.codes import FAR_OUT, NINES, codes_of, is_usual
+from ardea.estimators.codes import ANSWERS, FAR_OUT, MOST_POINTS, NINES, codes_of, is_usual
 from ardea.methods.thresholds import SUSPECT, overlooked
 from ardea.names import counted
 
@@ -401,6 +401,7 @@ def _on_codes(
     edge, split = EDGE * (high - low), X.shape[1]
     suspect = ~np.logical_or.reduce((first > low + edge) & (first < high - edge), axis=0)
     suspect |= np.isin(-low, [1.0, *NINES])
+    suspect |= (np.isin(low, ANSWERS) & (high <= MOST_POINTS)) | ((low == 1) & np.isin(high, ANSWERS))  # on a scale
     for j in np.flatnonzero(suspect):
         if _two_valued(first[:, j], low[j], high[j]):
             continue

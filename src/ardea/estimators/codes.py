@@ -22,6 +22,12 @@ MOST_CODES, MOST_MISSING = 3, 1 / 3
 NINES = np.array([10.0**n - 1 for n in range(2, 10)])
 WHOLE = np.array([2.0**15, 2.0**15 - 1, 2.0**16 - 1, 2.0**31, 2.0**31 - 1, 999.25])
 BEYOND, AMOUNTS = 1e20, 5
+# Points of a scale of answers, which begins at 1; the codes of questionnaires beyond it; each has at most so many times
+# the rows of a point on average, since the levels of a design have as many (conventions). A gap before them that an
+# ordinary column has with this probability is none by chance (measured: of 51,000 columns of counts, dice, ages and
+# answers without codes, 1 is told).
+FEWEST_POINTS, MOST_POINTS, ANSWERS, AS_OFTEN = 3, 10, np.array([-9.0, -8.0, -7.0, -1.0, 7.0, 8.0, 9.0]), 0.5
+BY_CHANCE = 1e-4
 
 
 class Codes(NamedTuple):
@@ -71,7 +77,33 @@ def _far(column: Array) -> Array:
     alone = low < 0 and others.size > 0 and others.min() >= 0 and np.ptp(others) > 0
     amounts = np.unique(others) if alone and low == -1 and not np.any(others % 1) else others[:0]
     below = amounts.size >= AMOUNTS and amounts[0] - low > FAR_OUT * np.median(np.diff(amounts))
-    return np.array([low] if below or (alone and is_usual(low)) else [])
+    return np.array([low]) if below or (alone and is_usual(low)) else _beyond_scale(column, low, high)
+
+
+def _beyond_scale(column: Array, low: float, high: float) -> Array:
+    """Return codes that lie beyond answers on a scale of 1, 2, … K, with a gap that is none by chance.
+
+    Counts of all usual kinds are log-concave: between K, in n rows, and a code c, in r rows, a value v would have at
+    least λ_v = n^(1 − t) r^t rows on average, where t = (v − K)/(c − K). No row has any with probability exp(−Σλ_v).
+    """
+    none = np.empty(0)
+    if low not in (1, *ANSWERS) or not FEWEST_POINTS <= high <= MOST_POINTS:
+        return none
+    values, counts = np.unique(column, return_counts=True)
+    points = next(k for k in range(MOST_POINTS + 1) if k + 1 not in values or k == MOST_POINTS)
+    scale = (values >= 1) & (values <= points)
+    codes = values[~scale]
+    usual = 0 < codes.size <= MOST_CODES and np.isin(codes, ANSWERS).all() and points >= FEWEST_POINTS
+    if not usual or counts[~scale].max() > AS_OFTEN * counts[scale].mean():
+        return none
+    for end, beyond in ((points, codes[codes > points]), (1, codes[codes < 1])):
+        if beyond.size:
+            code = beyond[np.argmin(np.abs(beyond - end))]
+            rows, coded = (float(np.log(counts[values == one][0])) for one in (end, code))
+            between = np.linspace(rows, coded, int(abs(code - end)) + 1)[1:-1]
+            if np.exp(-np.sum(np.exp(between))) > BY_CHANCE:
+                return none
+    return codes
 
 
 def is_usual(value: float) -> bool:

@@ -6,7 +6,6 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence, Set
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,16 @@ from numpy.typing import NDArray
 from ardea.core.problem import Array
 from ardea.names import counted, words_of
 from ardea.tables.dates import DAY_FIRST, OF_DAY, as_dates
-from ardea.tables.levels import indicators, level_names, rank, told_of_levels
+from ardea.tables.levels import doubt_of_levels, indicators, level_names, rank, told_of_levels
+from ardea.tables.marks import Sizes
 from ardea.tables.notation import (
     APOSTROPHES,
     BLANK,
     CODE_NAMES,
     FEW,
-    IN_BRACKETS,
+    MARKS,
     MINORITY,
+    NEGATIVES,
     NOTATION,
     NUMBER_WORDS,
     RARE,
@@ -31,17 +32,14 @@ from ardea.tables.notation import (
     ROW_WORDS,
     SIGNED,
     SPACED,
-    TOTALS,
 )
 from ardea.tables.table import MOST_PROBLEMS, Table, TableError, unknown
-from ardea.tables.wrong import told_units, uneven_or_wrong
+from ardea.tables.wrong import error_of_cells, example_of, few_tokens, told_units, uneven_or_wrong
 
 # A column of at most so many different texts is one of categories (a convention; more columns than that help nobody).
 MOST_LEVELS = 20
 # Rows that a run has at least, on average (a convention: fewer tell nothing of how a system moves).
 FEWEST_IN_A_RUN = 5
-# So many rows tell what columns hold where others are of another length (a convention: a second).
-MOST_ROWS = 10_000
 NUMERIC = "fiub"
 Cells = tuple[Array, NDArray[np.bool_]]
 DATES, TIMES_OF_DAY = "dates, not numbers", "times of day, not numbers"
@@ -50,10 +48,18 @@ DATES, TIMES_OF_DAY = "dates, not numbers", "times of day, not numbers"
 
 
 def tidied(cell: str) -> str:
-    """Return a cell without blanks around it or marks of thousands, with a hyphen for a minus or for brackets."""
+    """Return a cell without blanks around it or marks of thousands, with a hyphen for a minus or for brackets.
+
+    Examples
+    --------
+    >>> tidied("7\u202f910,97 €"), tidied("($1,200.50)"), tidied("278,30-")
+    ('7910,97 €', '$-1,200.50', '-278,30')
+    """
     cell = cell.strip().replace("−", "-")
-    cell = IN_BRACKETS.sub(r"-\1", cell)
-    return re.sub(BLANK, "", cell) if SPACED.fullmatch(cell) else cell
+    for form in NEGATIVES.values() if not cell[:1].isdigit() or cell[-1] == "-" else ():
+        cell = form.sub(r"\g<before>-\g<digits>\g<after>", cell) if form.fullmatch(cell) else cell
+    found = SPACED.fullmatch(cell)
+    return found["before"] + re.sub(BLANK, "", found["digits"]) + found["after"] if found else cell
 
 
 def notation_of(cell: str) -> str:
@@ -70,7 +76,7 @@ def sign_of(cell: str) -> str:
     >>> sign_of("$1,200"), sign_of("101.3 kPa")
     ('$', 'kPa')
     """
-    found = SIGNED.fullmatch(cell.strip())
+    found = SIGNED.fullmatch(tidied(cell))
     return (found[1] or found[2]) if found else ""
 
 
@@ -126,18 +132,27 @@ def as_numbers(column: Any, mark: str | None, empty: Set[str], sign: str = "") -
     return np.array([*numbers, np.nan])[codes], ~np.array([*sound, True])[codes]
 
 
+def names_things(words: Sequence[str]) -> bool:
+    """Whether a name of some words is one of things: by its last word, or the last before "number", of "site no"."""
+    return any(map(CODE_NAMES.fullmatch, [*words[-1:], *[one for one in words if one not in NUMBER_WORDS][-1:]]))
+
+
 # Columns --------------------------------------------------------------------------------------------------------------
 
 
 class Column:
     """What was seen of a column that does not hold numbers only, over all blocks."""
 
-    def __init__(self, name: str, n_numbers: int = 0, most_levels: float = MOST_LEVELS) -> None:
+    def __init__(
+        self, name: str, n_numbers: int = 0, most_levels: float = MOST_LEVELS, within: Sequence[float] | None = None
+    ) -> None:
         self.name, self._most = name, most_levels
         self.kinds = Counter({"plain": n_numbers})  # cells by notation, or "signed", or "" for other texts
         self.levels: set[str] = set()
         self.tokens: dict[str, None] = {}  # texts, as they came
-        self.dates, self.spaced, self.bracketed, self.signed, self._largest_whole = True, "", "", "", 0.0
+        self.dates, self.signed = True, ""
+        self._forms: dict[str, str] = {}  # how numbers are written besides, each with the first cell
+        self.sizes = Sizes(within)
         self.sign, self._bare = "", Counter[tuple[str, str]]()  # signed cells, by sign and how their number is written
         self.mark: str | None = None  # what stands before decimals, once that is settled
 
@@ -150,19 +165,20 @@ class Column:
             self.kinds[kind] += count
             if kind == "signed":
                 sign = sign_of(cell)
-                self._bare[sign, notation_of(cell.replace(sign, ""))] += count
+                bare = tidied(cell.replace(sign, ""))
+                self._bare[sign, notation_of(bare)] += count
+                self.sizes.add({bare: notation_of(bare)})
         texts = sorted((cell for cell, kind in kinds.items() if kind in ("", "signed")), key=kinds.__getitem__)
-        whole = (abs(float(cell)) for cell, kind in kinds.items() if kind == "whole")
-        self._largest_whole = max(self._largest_whole, *whole, 0.0)
+        self.sizes.add(kinds)
         self.signed = self.signed or next((cell for cell in texts if kinds[cell]), "")
         self.tokens.update(dict.fromkeys(texts[: MOST_PROBLEMS + 1]))
         self.dates = self.dates and (not np.isnat(as_dates(texts)).any() or all(map(DAY_FIRST.match, texts)))
         if len(self.levels) <= self._most:
             self.levels.update(cells if len(cells) <= self._most else cells[: MOST_LEVELS + 1])
-        if not (self.spaced and self.bracketed) and not is_numeric(column):
-            given = [str(cell).strip() for cell in column.unique()]
-            self.spaced = self.spaced or next(filter(SPACED.fullmatch, given), "")
-            self.bracketed = self.bracketed or next(filter(IN_BRACKETS.fullmatch, given), "")
+        given = [] if is_numeric(column) else [str(cell).strip() for cell in column.unique()]
+        for how, form in {"": SPACED, **NEGATIVES}.items():
+            if how not in self._forms and (cell := next(filter(form.fullmatch, given), "")):
+                self._forms[how] = cell
 
     def settle_sign(self, decimal: str | None) -> list[str]:
         """Take one sign that all numbers bear as part of how they are written, unless 1.234 € is in doubt; say so."""
@@ -215,18 +231,20 @@ class Column:
         few = 1 < len(self.levels) <= min(self._most, n_rows / FEWEST_IN_A_RUN)
         return few and self.kinds[""] == n_rows
 
-    def has_thousands(self) -> bool:
-        """Whether 12,345 stands beside 999: in a column of decimals some would have other than three digits."""
-        return {"either", "whole"} <= self.kinds.keys() and self._largest_whole < 1000
+    @property
+    def doubtful(self) -> str:
+        """The notation of numbers that are decimals or thousands, if no other of the column tells; else nothing."""
+        found = self.kinds.keys() & {"comma", "decimal", "thousands", "point", *MARKS}
+        return next(iter(found)) if len(found) == 1 and found <= MARKS.keys() else ""
 
-    def mark_within(self, low: float, high: float) -> str | None:
-        """Return what stands before decimals if 1,234 lies between two ends as it is read then, and only then."""
-        cells = [cell for cell in self.levels if notation_of(cell) == "either"]
-        comma, dot = ({low <= float(cell.replace(",", by)) <= high for cell in cells} for by in (".", ""))
-        return "," if (comma, dot) == ({True}, {False}) else "." if (comma, dot) == ({False}, {True}) else None
+    @property
+    def likely_mark(self) -> str | None:
+        """What stands before decimals, by the sizes of the numbers; None where they do not tell."""
+        thousands = self.sizes.groups_thousands if self.doubtful else None
+        return None if thousands is None else MARKS[self.doubtful][thousands]
 
-    def settle_mark(self, table: Table, of_file: str | None, guess: str | None) -> list[str]:
-        """Decide what stands before decimals, and return what is not a matter of course about it.
+    def settle_mark(self, table: Table, of_file: str | None, guess: str | None) -> tuple[list[str], list[str]]:
+        """Decide what stands before decimals; return what is not a matter of course about it, and what is in doubt.
 
         What can only be one of the two decides, unless it is few cells against all of the file, which are errors then;
         else the file does, by what is certain or by a guess.
@@ -236,18 +254,32 @@ class Column:
         slips = contrary <= max(1, FEW * self.kinds.total()) and contrary < self.kinds.total()
         own = None if slips and (of_file or guess) else own
         self.mark, of_file = told or own or of_file or guess or ".", told or of_file
-        remarks, where = [], f"in column {self.name!r}"
+        remarks, doubts, where = list[str](), list[str](), f"in column {self.name!r}"
+        if self.doubtful and not of_file:
+            kind, thousands = self.doubtful, self.mark == MARKS[self.doubtful].thousands
+            remarks.append(self.sizes.told(self.name, kind, thousands))
+            if self.sizes.mixed and self.likely_mark is None and table.separator != ",":
+                doubts.append(self.sizes.doubt(self.name, kind, thousands))
+            return [*remarks, *self._told_forms()], doubts
+        if self.doubtful and not told and self.likely_mark not in (None, self.mark):
+            doubts.append(self.sizes.contrary(self.name, self.mark == MARKS[self.doubtful].thousands))
         if found & {"comma", "decimal", "thousands", "either"} and not (
             table.decimal == self.mark == ","
         ):  # which is said once
-            doubt = found & {"comma", "decimal", "thousands", "either", "point"} == {"either"} and not of_file
-            other = f"; if not, give --decimal {'.' if self.mark == ',' else ','}" if doubt else ""
-            remarks.append(f"commas {where} {ROLES[self.mark == ',']}{other}")
+            remarks.append(f"commas {where} {ROLES[self.mark == ',']}")
         if "dots" in found and "," in (self.mark, of_file):
             remarks.append(f"dots {where} {ROLES[self.mark == '.']}, since commas stand before decimals elsewhere")
-        remarks += [f"brackets {where} make numbers negative ({self.bracketed})"] if self.bracketed else []
-        mark = "apostrophes" if {*self.spaced} & {*APOSTROPHES} else "blanks"
-        return [*remarks, *([f"{mark} {where} {ROLES[False]} ({self.spaced})"] if self.spaced else [])]
+        return [*remarks, *self._told_forms()], doubts
+
+    def _told_forms(self) -> list[str]:
+        """Return how numbers are written besides, with a cell each."""
+        remarks, where = list[str](), f"in column {self.name!r}"
+        for how, cell in self._forms.items():
+            mark = "apostrophes" if {*cell} & {*APOSTROPHES} else "blanks"
+            remarks.append(
+                f"{how} {where} make numbers negative ({cell})" if how else f"{mark} {where} {ROLES[False]} ({cell})"
+            )
+        return remarks
 
 
 class Columns:
@@ -274,7 +306,7 @@ class Columns:
         self._table, self.used, self._categorical = table, list(used), categorical or ()
         self._if_text = set(used if categorical is None or self._categorical else if_text)
         self._unknown: Counter[tuple[str, str]] = Counter()
-        self._signs_before, self._within = signs, within or {}
+        self._signs_before, self._within, self._doubts = signs, within or {}, list[str]()
         self.levels = {name: texts for name, texts in (levels or {}).items() if name in used}
         self.seen = {name: Column(name, most_levels=np.inf) for name in categorical or () if name in used}
         self._n_seen = 0
@@ -283,10 +315,8 @@ class Columns:
         ends = {name: own[-1] in NUMBER_WORDS for name, own in words.items() if own}
         counting = (name for name, own in words.items() if ends.get(name) or (len(own) == 1 and own[0] in ROW_WORDS))
         self._counting = dict.fromkeys([*counting, *(name for name in used if name in table.unnamed)])
-        self._codes = {
-            name
-            for name, own in words.items()
-            if any(map(CODE_NAMES.fullmatch, own)) or (ends.get(name) and own[0] in ROW_WORDS)
+        self._codes: dict[str, set[float]] = {  # each with some of its values
+            name: set() for name, own in words.items() if names_things(own) or (ends.get(name) and own[0] in ROW_WORDS)
         }
         self._different = {*self._codes}  # those whose cells all differ, as far as blocks tell
         self.remarks: list[str] = []
@@ -295,7 +325,7 @@ class Columns:
         """Count what the cells of a block are."""
         for name, kind in zip(self.used, frame.dtypes.to_numpy(), strict=True):
             if name not in self.seen and kind.kind not in NUMERIC:
-                self.seen[name] = Column(name, self._n_seen)
+                self.seen[name] = Column(name, self._n_seen, within=self._within.get(name))
             if kind.kind == "b" and self._n_seen == 0:
                 self.remarks.append(f"true and false in column {name!r} were read as 1 and 0")
         self._empty = {name: None for name in self._empty if not frame[name].notna().any()}
@@ -303,15 +333,17 @@ class Columns:
         starts = {name: {*(frame[name] - places).dropna()} for name in self._counting if is_numeric(frame[name])}
         starts = {name: own | (self._counting[name] or set()) for name, own in starts.items()}
         self._counting = {name: own for name, own in starts.items() if len(own) == 1}  # one more in every row
-        self._codes = {name for name in self._codes if is_numeric(frame[name]) and not (frame[name] % 1).any()}
-        self._different = {name for name in self._different & self._codes if frame[name].is_unique}
+        whole = (name for name in self._codes if is_numeric(frame[name]) and not (frame[name] % 1).any())
+        self._codes = {name: self._codes[name] | {*frame[name].dropna().unique()[:3].tolist()} for name in whole}
+        self._different = {name for name in self._different & self._codes.keys() if frame[name].is_unique}
         for name, one in self.seen.items():
             one.add(frame[name], self._table.empty)
         self._n_seen += len(frame)
 
     def note_codes(self, explaining: Iterable[str]) -> None:
-        """Tell of whole numbers under a name for things, which count as amounts."""
-        for name in (one for one in explaining if one in self._codes and one in self.used and one not in self.levels):
+        """Tell of whole numbers under a name for things, which count as amounts: of two it makes no difference."""
+        codes = {name for name, values in self._codes.items() if len(values) > 2}.difference(self.levels)
+        for name in (one for one in explaining if one in codes and one in self.used):
             told = f"column {name!r} holds whole numbers, which count as amounts: if they name"
             each = f"things, give each its own term with --categorical {shlex.quote(name)}"
             rows = f"the rows, as no two are equal, leave them out with --drop {shlex.quote(name)}"
@@ -343,8 +375,11 @@ class Columns:
                 texts, ticked = sorted(one.levels, key=rank), one.kinds.total() < self._n_seen
                 self.levels[name] = ["", *texts] if ticked and len(texts) == 1 else texts
                 self.remarks += told_of_levels(name, self.levels[name])
+                self._doubts += [] if name in self._categorical else doubt_of_levels(name, texts)
             elif contents != "numbers":
                 unusable[name] = f"column {name!r} holds {contents}"
+                if "texts" in contents:
+                    unusable[name] += example_of(self._table, name, unit_of)
                 if contents.startswith("numbers") and len(one.units) > 1:
                     unusable[name], strange[name] = told_units(self._table, name, one.units, unit_of)
         numbers = [one for name, one in self.seen.items() if name not in self.levels and name not in unusable]
@@ -354,15 +389,17 @@ class Columns:
 
     def _settle_marks(self, numbers: Sequence[Column]) -> None:
         of_file = self._table.decimal or decided(sum((one.kinds for one in numbers), self._table.notations))
-        guess = None
-        if any("either" in one.kinds for one in numbers):
+        likely = {one.name: one.likely_mark for one in numbers}
+        marks, guess = {*likely.values()} - {None}, None
+        if len(marks) == 1:
+            (guess,) = marks
+        elif any("either" in one.kinds for one in numbers):
             # Commas that separate columns as well stand before no decimals.
-            thousands = self._table.separator == "," or any(one.has_thousands() for one in numbers)
-            guess = "." if thousands else ","
+            guess = "." if self._table.separator == "," or any(one.sizes.mixed for one in numbers) else ","
         for one in numbers:
-            doubtful = "either" in one.kinds and one.name in self._within
-            near = one.mark_within(*self._within[one.name]) if doubtful else None
-            self.remarks += one.settle_mark(self._table, of_file, near or guess)
+            remarks, doubts = one.settle_mark(self._table, of_file, likely[one.name] or guess)
+            self.remarks += remarks
+            self._doubts += doubts
 
     def _without(self, unusable: dict[str, str], strange: dict[str, list[int]], wrong: Sequence[Column]) -> TableError:
         """Return the error of columns that cannot be used, and of the wrong cells of others.
@@ -428,7 +465,9 @@ class Columns:
         self.look(frame)
         texts = [name for name in optional if name in self.seen]
         same = [name for name in optional if name not in texts and frame[name].min() == frame[name].max()]
-        self._same = same + [n for n in texts if len(self.seen[n].levels) == 1 and self.seen[n].n_texts == self._n_seen]
+        self._same = same + [
+            n for n in texts if len(self.seen[n].levels) == 1 and self.seen[n].kinds.total() == self._n_seen
+        ]
         self.leave_out(optional if len(self._same) < len(optional) else ())
         self.settle()
         return self.numbers(frame, frame.index)
@@ -446,6 +485,7 @@ class Columns:
         told = "column {!r} had the sign or unit {} when the model was fitted, and have {} here"
         changed = [told.format(name, old, new) for name, (old, new) in pairs.items() if old != new]
         other = [f"Numbers of {'; of '.join(changed)}: see that they count in the same unit."] if changed else []
+        other = [*self._doubts, *other]
         for (name, text), count in self._unknown.items():
             where = f"column {name!r} ({counted(count, 'row')}): unknown text"
             other.append(f"{unknown(text, self.levels[name], where)} It was taken as empty.")
@@ -453,47 +493,4 @@ class Columns:
 
     def wrong(self, cells: list[tuple[int, str, str]]) -> TableError:
         """Return the error of cells that cannot be used: row, column and what is wrong."""
-        columns, listed, uneven = dict.fromkeys(name for _, name, _ in cells), self._table.placed(cells), list[int]()
-        if all(trouble.endswith("is not a number") for _, _, trouble in cells):  # then rows may be of other length, too
-            names = [name for name in self.used if name not in self.levels]
-            found, uneven = uneven_or_wrong(self._table, names, unit_of)
-            listed = found if len(found) >= len(listed) else listed
-        others = [name for name in self.used if name not in columns]
-        headers = {row for row, name, trouble in cells if trouble.startswith(f"{name!r} ")}
-        totals = {row for row, _, trouble in cells if TOTALS.fullmatch(trouble.removesuffix(" is not a number")[1:-1])}
-        again = headers.issuperset(row for row, *_ in cells)  # the header stands there again
-        away = headers if again else totals
-        lines = [line for row, (line, _) in enumerate(self._table.numbered_rows()) if row in away] if away else []
-        if again:
-            return TableError(self._table.path, listed, columns, others, lines=lines)
-        listed += [f"line {line} is called as a row of totals is" for line in lines]
-        lines = sorted({*lines, *uneven})
-        seen = [self.seen[name] for name in columns if name in self.seen]
-        mixed = [one for one in seen if one.kinds["signed"] > 1 and len(one.units) > 1]
-        listed = [*(told_units(self._table, one.name, one.units, unit_of)[0] for one in mixed), *listed]
-        tokens = few_tokens(seen) if len(seen) == len(columns) else []
-        return TableError(self._table.path, listed, columns, others, tokens, lines=lines)
-
-
-def few_tokens(columns: Sequence[Column]) -> list[str]:
-    """Return what stands in the wrong cells of columns, but for totals, where they are few in each."""
-    few = all(one.n_wrong <= max(1, FEW * one.kinds.total()) for one in columns)
-    return list(dict.fromkeys(cell for one in columns for cell in one.tokens if few and not TOTALS.fullmatch(cell)))
-
-
-def told_besides(error: TableError, table: Table, columns: Columns) -> TableError:
-    """Return the error of rows of other length, with what the other rows tell of columns that were not looked at."""
-    import pandas as pd
-
-    rows = [row for _, row in islice(table.numbered_rows(), MOST_ROWS) if len(row) == table.width]
-    cells = pd.DataFrame(rows, columns=range(table.width), dtype=object)
-    columns.look(cells[[*map(table.names.index, columns.used)]].set_axis(columns.used, axis=1))
-    try:
-        columns.settle()
-    except TableError as more:
-        problems = dict.fromkeys([*more.problems, *error.problems])
-        # Where no lines help, no command does.
-        unusable = (more.columns, more.others) if error.lines else ()
-        ways: dict[str, Any] = {"lines": error.lines, "clocks": more.clocks, "useless": more.columns}
-        return TableError(table.path, [*problems], *unusable, **(ways if error.lines else {}))
-    return error
+        return error_of_cells(self._table, self.used, [*self.levels], self.seen, cells, unit_of)

@@ -10,15 +10,10 @@ from ardea.tables.columns import notation_of
 from ardea.tables.notation import FEW, NOTATIONS
 
 
-def doubtful_dots(rows: list[list[str]], names: list[str]) -> list[str]:
-    """Tell of columns in which every dot has one to three digits before and three behind, as thousands have."""
-    remarks = []
-    for j, name in enumerate(names):
-        dots = [row[j] for row in rows if j < len(row) and "." in row[j]]
-        if dots and all(notation_of(cell) == "dots" for cell in dots):
-            read = f"dots in column {name!r} were read as decimal points ({dots[0]})"
-            remarks.append(f"{read}; if they group thousands, give --decimal ,")
-    return remarks
+def dotted(rows: list[list[str]], width: int) -> set[int]:
+    """Return columns in which every dot has one to three digits before and three behind, as thousands have."""
+    dots = ([row[j] for row in rows if j < len(row) and "." in row[j]] for j in range(width))
+    return {j for j, cells in enumerate(dots) if cells and all(notation_of(cell) == "dots" for cell in cells)}
 
 
 def is_whole(cell: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array, Index
-from ardea.tables.notation import SWITCHED_ON
+from ardea.tables.notation import NUMERAL, SWITCHED_ON
 from ardea.tables.table import safe_name, shortened
 
 
@@ -44,3 +45,12 @@ def told_of_levels(column: str, texts: Sequence[str]) -> list[str]:
     twins = [text for text in texts if alike[text.casefold()] > 1]
     told = [f"column {column!r} {encoded or 'is the same in every row and was left out'}"]
     return told + ([f"texts of column {column!r} differ in case alone: {shortened(twins)}"] if twins else [])
+
+
+def doubt_of_levels(column: str, texts: Sequence[str]) -> list[str]:
+    """Warn of texts that may be numbers, as most of them begin with digits."""
+    numerals = [text for text in texts if NUMERAL.match(text)]
+    if 2 * len(numerals) <= len(texts):
+        return []
+    told = f"Column {column!r} holds texts that begin with digits, such as {numerals[0]!r}, and each has its own term"
+    return [f"{told}: if they are numbers, write them as such; if they are names, --categorical {shlex.quote(column)}."]

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 _EXPONENT = "(?:[eE][+-]?[0-9]+)?"
 _GROUPED = "[+-]?[1-9][0-9]{0,2}"
 APOSTROPHES = "'’"  # as in Switzerland
-BLANK = f"[ \u00a0\u2009\u202f{APOSTROPHES}]"  # narrow, or not to be broken
-# 1 234 567,8 and 1'234'567.8, with blanks or apostrophes between thousands.
-SPACED = re.compile(rf"{_GROUPED}(?:{BLANK}[0-9]{{3}})+(?:[.,][0-9]*)?")
+BLANK = f"[ \u00a0\u2006-\u200a\u202f{APOSTROPHES}]"  # narrow, or not to be broken
+_MONEY, _UNIT = "[$€£¥]", "(?:[%‰$€£¥]|[A-Za-zµμΩ°²³/·]+)"
+# 1 234 567,8 and 1'234'567.8 €, with blanks or apostrophes between thousands.
+SPACED = re.compile(
+    rf"(?P<before>(?:{_MONEY}\s*)?)(?P<digits>{_GROUPED}(?:{BLANK}[0-9]{{3}})+(?:[.,][0-9]*)?)(?P<after>(?:\s*{_UNIT})?)"
+)
+_DIGITS, _BEFORE = rf"(?P<digits>[0-9](?:{BLANK}?[0-9.,])*)", rf"(?P<before>(?:{_MONEY}\s?)?)"
+# What is written for $-1,200.50: ($1,200.50) and $(1,200.50) by accountants, 1200,50- by business software.
+NEGATIVES = {
+    "brackets": re.compile(rf"\({_BEFORE}{_DIGITS}(?P<after>(?:\s*{_UNIT})?)\)"),
+    "brackets behind a sign": re.compile(rf"{_BEFORE}\({_DIGITS}(?P<after>)\)"),
+    "trailing hyphens": re.compile(rf"{_BEFORE}{_DIGITS}(?P<after>)-"),
+    "hyphens before a sign": re.compile(rf"-\s?(?P<before>{_MONEY}\s?){_DIGITS}(?P<after>)"),
+}
 # How numbers are written, by what the comma or dot in them tells; the first that fits holds.
 NOTATIONS = {
     "whole": "[+-]?[0-9]+",
@@ -28,11 +40,23 @@ READ_WITH = {
     ".": {"whole", "dots", "point", "plain", "thousands", "either"},
     ",": {"whole", "dots", "plain", "comma", "decimal", "either"},
 }
+
+
+class Mark(NamedTuple):
+    """A mark that may stand before decimals or group thousands: its name, and what --decimal says of either."""
+
+    decimals: str
+    thousands: str
+    name: str
+
+
+# Numbers with one mark before three digits, by their notation; read as thousands, the other mark is before decimals.
+MARKS = {"dots": Mark(".", ",", "dots"), "either": Mark(",", ".", "commas")}
 ROLES = {True: "stand before decimals", False: "group thousands"}
-# (1,200.50) is what accountants write for −1,200.50.
-IN_BRACKETS = re.compile(r"^\(([$€£¥]?\s?[0-9][0-9., '’]*%?)\)$")
 # Numbers with a sign of a currency before them, or with it, with per cent or with a unit behind them.
-SIGNED = re.compile(r"([$€£¥])\s*[+-]?[0-9][0-9., '’]*|[+-]?[0-9][0-9., '’]*?\s*([%‰$€£¥]|[A-Za-zµμΩ°²³/·]+)")
+SIGNED = re.compile(rf"({_MONEY})\s*[+-]?[0-9][0-9.,]*|[+-]?[0-9][0-9.,]*?\s*({_UNIT})")
+# How texts begin that may be numbers.
+NUMERAL = re.compile(rf"[-+(]?{_MONEY}?[-+(]?[0-9]")
 # What stands before sums and means of the other rows (a convention: English and German).
 TOTALS = re.compile(
     r"((grand|sub)[ -]?)?totals?|sums?|means?|averages?|avg|median|s\.?d\.?|std\.?( dev\.?)?"
@@ -42,10 +66,14 @@ TOTALS = re.compile(
 # Last words of what a column is called that numbers the rows, and things that a row is about (conventions).
 NUMBER_WORDS = {"index", "idx", "id", "ids", "row", "nr", "no", "num", "number", "#", "unnamed"}
 ROW_WORDS = {"sample", "respondent", "case", "record", "observation", "obs", "subject", "participant", "patient"}
-# What columns of numbers are called that name things.
+# What columns of numbers are called that name things (English, German and French).
 CODE_NAMES = re.compile(
     "site|station|plot|batch|lot|store|shop|plant|machine|operator|region|district|zip|postcode|code|category|class|group|"
-    "type|cluster|id"
+    "type|cluster|id|hospital|clinic|ward|department|school|classroom|treatment|arm|species|strain|breed|country|state|"
+    "county|city|sex|gender|race|ethnicity|month|weekday|season|branch|"
+    "gruppe|klinik|krankenhaus|standort|filiale|abteilung|anlage|maschine|charge|schule|klasse|kategorie|"
+    "behandlung|bundesland|landkreis|kreis|stadt|plz|postleitzahl|geschlecht|monat|wochentag|"
+    "groupe|clinique|ville|pays|sexe|mois|parcelle|traitement|classe|categorie"
 )
 # What a switch is called that is on; the other text is its reference.
 SWITCHED_ON = re.compile("on|yes|true|open|running|active|an|ein|ja|oui|y|t|high|pass|passed|positive|success")

@@ -21,7 +21,7 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from ardea.tables.columns import decided, notation_of, sign_of, unit_of
-from ardea.tables.layout import counts_on, doubtful_dots, holds_units, is_whole
+from ardea.tables.layout import counts_on, dotted, holds_units, is_whole
 from ardea.tables.spreadsheets import read_spreadsheet, sheet_names
 from ardea.tables.table import (
     ARRAYS,
@@ -181,10 +181,9 @@ class TextTable(Table):
             raise ValueError(f"{path}: commas stand between the fields, so that they cannot stand before decimals.")
         before = lines_above(rows)
         fields, n_rows, said = self._heading(rows[before:], comments, header)
-        if before:
-            said = [f"the table begins below {shortened([' '.join(row).strip() for row in rows[:before]], 2)!r}", *said]
-        n_rows += before
-        body = rows[n_rows:]
+        above = [text for row in rows[:before] if (text := " ".join(row).strip())]
+        said = [f"the table begins below {shortened(above, 2)!r}", *said] if above else said
+        body = rows[(n_rows := n_rows + before) :]
         if len(passed) > (self.headed and n_rows == before):  # of which names were taken from one
             said = [f"lines that begin with # were left out, such as {passed[0].strip()[:LONGEST_QUOTE]!r}", *said]
         self._name(fields, body, said)
@@ -201,8 +200,7 @@ class TextTable(Table):
         if header == "auto" and not self.headed and not said:
             many = f"columns are named {', '.join(self.names[:2])}, …"
             self.remarks.append(f"no header was found: {many if len(self.names) > 1 else 'the column is named x0'}")
-        if self.decimal is None and self.separator != ",":  # where commas separate, dots stand before decimals
-            self.remarks += doubtful_dots(body, self.names)
+        self._sample, self.keep_dots = body, self.decimal is None and self.separator != ","
 
     def _heading(self, rows: list[list[str]], comments: list[str], header: Header) -> tuple[list[str], int, list[str]]:
         """Return the names of the columns, how many rows they and their units take, and what was inferred.
@@ -247,8 +245,8 @@ class TextTable(Table):
         given = zip(self.names, self._units, strict=False)
         self.units = {name: unit.strip("[]() ") for name, unit in given if unit not in self.empty}
         self.unnamed = {name for name, given in zip(self.names, fields, strict=False) if not given.strip()}
-        encoded = ENCODED.get(self.encoding)
-        self.remarks += [f"the file is not UTF-8; it was read as {encoded}"] if encoded else []
+        if encoded := ENCODED.get(self.encoding):
+            self.remarks.append(f"the file is not UTF-8; it was read as {encoded}")
         self.remarks += [*said, *renamed]
         self.remarks += ["every row ends in a separator, after which no column was read"] if closed else []
 
@@ -336,6 +334,8 @@ class TextTable(Table):
         names = [*self.names, *(f"\0{j}" for j in range(self.width - len(self.names)))]
         settings = {"sep": self.separator or r"\s+", "decimal": self.decimal or ".", "names": names, **AS_THEY_ARE}
         settings |= {"na_values": list(self.empty), "skipinitialspace": self._blanks}
+        if self.keep_dots and self.decimal != ",":
+            settings["dtype"] = {names[j]: object for j in dotted(self._sample, len(self.names))}
         if int(pd.__version__.split(".")[0]) < 3:  # later versions read numbers to the last digit anyway
             settings["float_precision"] = "round_trip"
         try:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ardea.core.compression import COMPRESSION_COLUMN_LIMIT, CompressedRows
 from ardea.core.problem import Array, require
 from ardea.names import counted
-from ardea.tables.columns import Columns, texts_of, told_besides
+from ardea.tables.columns import Columns, texts_of
 from ardea.tables.dates import looks_like_dates, names_time
 from ardea.tables.notation import FEW, TOTALS
 from ardea.tables.reading import Header, open_table
@@ -31,6 +31,7 @@ from ardea.tables.table import (
     bytes_of,
     shortened,
 )
+from ardea.tables.wrong import told_besides
 
 # Its square is finite, and so is the sum of ten millions of them.
 LARGEST_NUMBER = 1e150
@@ -125,18 +126,18 @@ class Rows:
         n = self.n_left_out
         verbs = "have empty cells and were" if n > 1 else "has empty cells and was"
         left_out = [f"{n} of {self.n_read} rows {verbs} left out"] if n else []
-        unknown = self._columns.doubts()
-        return [*self.table.remarks, *self.table.unmet(), *self._columns.remarks, *self._noticed, *unknown, *left_out]
+        return [*self.table.remarks, *self.table.unmet(), *self._columns.remarks, *self._noticed, *left_out]
 
     @property
     def doubts(self) -> list[str]:
         """Return what of it gives reason for doubt."""
+        doubts = [*self._columns.doubts(), *self._totals()]
         if 2 * self.n_left_out <= self.n_read:
-            return self._totals()
+            return doubts
         told = f"{self._emptiest(self.columns)}: leaving out such columns (--drop) keeps more rows"
         if self.gaps.most_common(1)[0][0] in self.targets:
             told = f"the target, {self._emptiest(self.targets)}"
-        return [*self._totals(), f"More than half of the rows were left out. Most empty cells are in {told}."]
+        return [*doubts, f"More than half of the rows were left out. Most empty cells are in {told}."]
 
     def _totals(self) -> list[str]:
         """Tell of the few rows that bear a name for sums or means in a column of texts, used or not."""

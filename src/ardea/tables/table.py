@@ -22,6 +22,7 @@ from importlib import import_module
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 from numpy.lib import format as npy
@@ -121,6 +122,7 @@ class Table(ABC):
     separator: str | None = None  # between fields of a text; None: blanks
     decimal: str | None = None  # what stands before decimals, where the beginning of a text leaves no doubt
     told_decimal: str | None = None
+    keep_dots = False  # whether 1.234 of a text stays as it is written, where dots may group thousands
     zone: str | None = None  # of dates that name none
     other_sheets: Sequence[str] = ()
     unnamed: Collection[str] = ()  # columns whose name was empty
@@ -180,6 +182,12 @@ def safe_name(name: str) -> str:
     return printable(" ".join(name.split()))
 
 
+def composed(names: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Return names, each as known ones spell it: ä is one letter, or an a and two dots, as some systems store it."""
+    spelt = {normalize("NFC", name): name for name in known}
+    return [spelt.get(normalize("NFC", name), name) for name in names]
+
+
 def shortened(names: Sequence[str], most: int = 5) -> str:
     """Return the first names of a list, with quotes around those that have a comma."""
     shown = [repr(name) if "," in name else name for name in names[:most]]
@@ -215,6 +223,8 @@ def named(entry: str | int, names: Sequence[str], where: str) -> str:
     """Return a column given by name, or by number (from 0; −1 is the last) where no column bears it as a name."""
     if entry in names:
         return str(entry)
+    if (spelt := composed([str(entry)], names)[0]) in names:
+        return spelt
     if not isinstance(entry, bool) and re.fullmatch("-?[0-9]{1,9}", str(entry)):
         number = int(entry)
         if -len(names) <= number < len(names):
