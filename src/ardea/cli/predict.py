@@ -30,7 +30,7 @@ from ardea.cli.models import (
 )
 from ardea.cli.outputs import as_csv, print_or_write, told_written, write_file
 from ardea.cli.regressions import arrays, fitted, multiplied
-from ardea.cli.starts import Start, start_of
+from ardea.cli.starts import start_of
 from ardea.core.problem import Array
 from ardea.dynamics.series import IN_UTC, Clock, input_curve
 from ardea.names import counted
@@ -231,8 +231,11 @@ def simulate(options: argparse.Namespace) -> None:
     if is_field(model):
         raise Failure(_run_of_field(model, options.model))
     names = model.model_.states if hasattr(model.model_, "states") else model.feature_names_
-    start = start_of(model, options, table_notes(model)["starts"])
-    t = _times_of_run(model, options, start)
+    begin = None
+    if options.begin is not None:
+        begin = number_of(model, in_zone(options.begin, options.zone), "--from")
+    start = start_of(model, options, table_notes(model)["starts"], begin)
+    t = _times_of_run(model, options, start.time if begin is None else begin)
     u = _inputs_of(model, options, t)
     with kept_warnings() as notes:
         states = np.asarray(model.simulate(start.states, t, u))
@@ -242,13 +245,6 @@ def simulate(options: argparse.Namespace) -> None:
     print_or_write(columns, options.out, exact=time)
     if start.told:
         print(f"{start.told}, at {time} = {text_of(model, start.time)}.", file=sys.stderr)
-    elif start.states is None:
-        which, begin = ("last", model.joint_.last) if t[0] >= model.joint_.last.time else ("first", model.joint_.first)
-        runs = shortened([*table_notes(model)["starts"]])
-        others = f"; --series RUN begins as another: {runs}" * bool(runs)
-        of = f"(of several series: of the {which}{others})"
-        row = f"the {which} row of the data, {time} = {text_of(model, begin.time)} {of}"
-        print(f"The start is the smoothed state at {row}.", file=sys.stderr)
     print_warnings([*notes, *(as_options(one) for one in model.warnings_ if "explain misfit" in one)])
 
 
@@ -263,12 +259,9 @@ def _run_of_field(model: Any, path: Path) -> str:
     )
 
 
-def _times_of_run(model: Any, options: argparse.Namespace, start: Start) -> Array:
-    """Return the times to print: from --from, else the first row of the data or of a run of it or 0, until --until."""
+def _times_of_run(model: Any, options: argparse.Namespace, begin: float) -> Array:
+    """Return the times to print, until --until."""
     until = number_of(model, in_zone(options.until, options.zone), "--until")
-    begin = start.time
-    if options.begin is not None:
-        begin = number_of(model, in_zone(options.begin, options.zone), "--from")
     if not until > begin:
         known = options.start is None and options.begin is None
         where = "the first row of the data, at" if known else "the start,"
