@@ -93,3 +93,22 @@ def test_a_model_fitted_in_python_knows_no_units_to_compare_with(tmp_path, capsy
     (tmp_path / "new.csv").write_text("a;b\nkg;m\n1;2\n2;3\n")
     assert main(["predict", str(tmp_path / "model.ardea"), str(tmp_path / "new.csv")]) == 0
     assert "sign or unit" not in capsys.readouterr().err
+
+
+def test_columns_of_one_name_are_not_taken_for_those_that_pandas_numbers(tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    X = rng.normal(10, 2, (60, 2)).round(2)
+    y = (3 * X[:, 0] + rng.normal(0, 0.3, 60)).round(2)
+    raw = "\n".join(["signal,signal,y", *(f"{a},{b},{c}" for (a, b), c in zip(X, y, strict=True))])
+    (tmp_path / "raw.csv").write_text(raw + "\n", encoding="utf-8")
+    pd.read_csv(tmp_path / "raw.csv").to_csv(tmp_path / "pandas.csv", index=False)
+    for fitted, other in (("raw", "pandas"), ("pandas", "raw")):
+        model = tmp_path / fitted
+        assert main(["fit", str(tmp_path / f"{fitted}.csv"), "--target", "y", "--out", str(model)]) == 0
+        assert main(["predict", str(model / "model.ardea"), str(tmp_path / f"{fitted}.csv")]) == 0
+        found = np.loadtxt(capsys.readouterr().out.split("prediction,")[-1].splitlines()[1:], delimiter=",")[:, 0]
+        np.testing.assert_allclose(found, 3 * X[:, 0], atol=0.5)
+        assert main(["predict", str(model / "model.ardea"), str(tmp_path / f"{other}.csv")]) == 1
+        said = capsys.readouterr().err
+        assert "has no column 'signal" in said
+        assert ("had several columns 'signal', told apart as 'signal#1'" in said) == (fitted == "raw")

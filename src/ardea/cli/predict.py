@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
 from contextlib import suppress
@@ -49,6 +50,8 @@ from ardea.tables.table import MOST_PROBLEMS, Refused, Table, joined_names, shor
 ROWS = 50_000
 # What is said of rows that a model was not held against, and whether it holds there.
 NOTHING: tuple[str, bool | None] = ("", True)
+# How columns of one name are told apart.
+NUMBERED = re.compile(r".+#[0-9]+")
 # How files of pages end.
 PAGES = (".html", ".htm", ".xhtml")
 # Steps of a curve where none is told (a convention: enough to draw it).
@@ -220,7 +223,12 @@ def _lacking(table: Table, missing: list[str], everything: bool, named: bool) ->
         return Failure(f"{first}. The model needs {names}: put names above it.")
     errors = [unknown(name, table.names, f"{table.path} has no column") for name in missing[:MOST_PROBLEMS]]
     more = [f"and lacks {len(missing) - len(errors)} more columns of the model"] * (len(missing) > len(errors))
-    return Refused([*(line for one in errors for line in one.said), *more], errors[0].known)
+    told = [
+        f"The model's file had several columns {name.rpartition('#')[0]!r}, told apart as {name!r} and so on: other "
+        "programs number them otherwise. Name the columns of this file as in that one."
+        for name in [one for one in missing if NUMBERED.fullmatch(one)][:1]
+    ]
+    return Refused([*(line for one in errors for line in one.said), *more, *told], errors[0].known)
 
 
 def simulate(options: argparse.Namespace) -> None:

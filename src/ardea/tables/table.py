@@ -189,19 +189,20 @@ def shortened(names: Sequence[str], most: int = 5) -> str:
 def sound_names(fields: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return names that are there, printable and different, and what had to be changed.
 
-    Of a name that several columns bear none keeps it, so that nobody means one of them and gets another.
+    Of a name that several columns bear none keeps it, so that nobody means one of them and gets another; nor is it
+    numbered as elsewhere: in pandas the second of two columns `a` is `a.1`.
 
     Examples
     --------
     >>> sound_names(["a", "b", "a"])[0]
-    ['a.1', 'b', 'a.2']
+    ['a#1', 'b', 'a#2']
     """
     safe = [safe_name(given) or f"x{j}" for j, given in enumerate(fields)]
     counts, seen, taken, remarks, names = Counter(safe), Counter[str](), set(safe), [], []
     for j, (given, name) in enumerate(zip(fields, safe, strict=True)):
         if counts[name] > 1:
-            seen[name] = next(n for n in count(seen[name] + 1) if f"{name}.{n}" not in taken)
-            name = f"{name}.{seen[name]}"
+            seen[name] = next(n for n in count(seen[name] + 1) if f"{name}#{n}" not in taken)
+            name = f"{name}#{seen[name]}"
         names.append(name)
         taken.add(name)
         if name != given.strip():
@@ -270,7 +271,7 @@ def unknown(name: str | int, known: Iterable[str], where: str) -> Refused:
 def _closest(name: str, names: Sequence[str]) -> list[str]:
     """Return up to three names that differ in case or a number only, or contain it, lie in it, or are spelt alike."""
     small = name.strip().lower()
-    same = [one for one in names if re.sub(r"\.[0-9]+$", "", one.lower()) == small][:3]
+    same = [one for one in names if re.sub(r"[.#][0-9]+$", "", one.lower()) == small][:3]
     part = [one for one in names if small and (small in one.lower() or one.lower() in small)]
     lowered = {one.lower(): one for one in reversed(names)}
     alike = [lowered[one] for one in get_close_matches(small, list(lowered)[:MOST_COMPARED], 3)]
