@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
+from ardea.tables.empties import Codes
 from ardea.tables.table import NamedArray, all_named, unknown
 
 # States or fields, times, inputs, names, coordinates.
@@ -22,8 +24,12 @@ def states_or_fields(
     time: str | None,
     named: Sequence[str],
     placed: Sequence[str],
+    codes: Codes,
 ) -> Found:
-    """Return the states or fields that are chosen: x, t, no inputs, names, and coordinates of the axes of fields."""
+    """Return the states or fields that are chosen: x, t, no inputs, names, and coordinates of the axes of fields.
+
+    Codes for "no value" are NaN in these, and stay what they are in times and coordinates.
+    """
     where = f"{path} has no array"
     if time is not None and time not in arrays:
         raise unknown(time, arrays, where)
@@ -34,6 +40,9 @@ def states_or_fields(
     chosen = states or wide or [name for name in lines if name != time]
     if not chosen:
         raise ValueError(f"{path} holds no array of numbers but the time.")
+    arrays = arrays | {
+        name: replace(arrays[name], values=codes.emptied(np.asarray(arrays[name].values))) for name in chosen
+    }
     first = arrays[chosen[0]]
     if first.values.ndim == 1:
         shapes = {name: arrays[name].values.shape for name in chosen}

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from ardea.core.problem import require
 from ardea.names import printable
+from ardea.tables.empties import Codes
 
 # Names that a message lists, and that are compared letter by letter with a wrong one (conventions: a line, a second).
 SHOWN_NAMES, MOST_COMPARED = 20, 5000
@@ -122,6 +123,7 @@ class Table(ABC):
     decimal: str | None = None  # what stands before decimals, where the beginning of a text leaves no doubt
     told_decimal: str | None = None
     zone: str | None = None  # of dates that name none
+    codes: Codes | None = None  # of no value, where numbers are held as numbers
     other_sheets: Sequence[str] = ()
     unnamed: Collection[str] = ()  # columns whose name was empty
 
@@ -157,8 +159,8 @@ class Table(ABC):
             raise Refused(error.said, [" ".join([*error.known, *told])]) from error
 
     def unmet(self) -> list[str]:
-        """Return which lines to leave out, and cells to take as empty, a text does not have, once it was read."""
-        return []
+        """Return which lines to leave out, and cells to take as empty, a table does not have, once it was read."""
+        return self.codes.unmet() if self.codes else []
 
     def numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows of a text as they are written, each with the number of its first line; of others none."""
@@ -407,7 +409,7 @@ def _dataset(path: Path) -> dict[str, NamedArray]:
 class ArrayTable(Table):
     """Arrays with as many rows side by side; of an array with two axes, columns are name[0], name[1] and so on."""
 
-    def __init__(self, path: Path, arrays: dict[str, NamedArray]) -> None:
+    def __init__(self, path: Path, arrays: dict[str, NamedArray], na: Sequence[str] = ()) -> None:
         self._columns: dict[str, tuple[Any, int]] = {}
         for name, one in arrays.items():
             values = one.values
@@ -420,7 +422,8 @@ class ArrayTable(Table):
             pattern = f"{name}[{{}}]" if name else "x{}"
             labels = [name or "x0"] if values.ndim == 1 else map(pattern.format, range(width))
             self._columns |= {label: (values, j) for j, label in enumerate(labels)}
-        super().__init__(path, list(self._columns))
+        super().__init__(path, list(self._columns), na=na)
+        self.codes = Codes(na) if na else None
         self.headed = "" not in arrays
         lengths = {int(one.values.shape[0]) for one in arrays.values()}
         self.n_rows = lengths.pop() if len(lengths) == 1 else None
@@ -442,15 +445,16 @@ class ArrayTable(Table):
             columns = {name: (parts[id(self._columns[name][0])], self._columns[name][1]) for name in names}
             block = next(iter(parts.values()))
             if len(parts) == 1 and block.ndim == 2:
-                yield pd.DataFrame(block[:, [j for _, j in columns.values()]], columns=list(names))
+                frame = pd.DataFrame(block[:, [j for _, j in columns.values()]], columns=list(names))
             else:
-                yield pd.DataFrame({name: one if one.ndim == 1 else one[:, j] for name, (one, j) in columns.items()})
+                frame = pd.DataFrame({name: one if one.ndim == 1 else one[:, j] for name, (one, j) in columns.items()})
+            yield frame if self.codes is None else self.codes.emptied_frame(frame)
 
 
 class ParquetTable(Table):
     """A Parquet file, or a folder of them read in the order of their names; needs the extra `frames`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, na: Sequence[str] = ()) -> None:
         self._files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
         rows = 0
         for file in reversed(self._files):
@@ -462,8 +466,9 @@ class ParquetTable(Table):
         unnamed = [one.name for one in schema if UNNAMED_INDEX.fullmatch(one.name)]
         numbers = [one for one in unnamed if not str(schema.field(one).type).startswith(("timestamp", "date"))]
         given = [name for name in schema.names if name not in numbers]
-        super().__init__(path, *sound_names(["index" if name in unnamed else name for name in given]))
+        super().__init__(path, *sound_names(["index" if name in unnamed else name for name in given]), na)
         self.remarks += ["the index of the frame, which has no name, was left out"] if numbers else []
+        self.codes = Codes(na) if na else None
         self.n_rows, self._given = rows, dict(zip(self.names, given, strict=True))
 
     def _reader(self, file: Path) -> Any:
@@ -485,5 +490,5 @@ class ParquetTable(Table):
                     frame = columns.to_pandas(self_destruct=True).set_axis(list(names), axis=1)
                     del columns
                     del batch
-                    yield frame
+                    yield frame if self.codes is None else self.codes.emptied_frame(frame)
             package("pyarrow", "frames").default_memory_pool().release_unused()  # Arrow would keep it for later
