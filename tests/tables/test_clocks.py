@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from ardea.cli import main
-from ardea.tables.dates import localized
-from ardea.tables.series import Choice, read_series, set_back, set_forward
+from ardea.tables.dates import localized, set_forward
+from ardea.tables.series import Choice, read_series, set_back
 
 HOUR = np.timedelta64(1, "h")
 
@@ -167,5 +167,5 @@ def test_many_copies_are_told_with_what_helps_in_pandas(tmp_path):
     decay(utc, local, tmp_path / "once.csv", 30)
     head, *rows = (tmp_path / "once.csv").read_text().splitlines()
     (tmp_path / "twice.csv").write_text("\n".join([head, *(row for row in rows for _ in range(2))]) + "\n")
-    with pytest.raises(ValueError, match=r"this row and 39 others repeat .* In pandas drop_duplicates\(\)"):
+    with pytest.raises(ValueError, match=r"this row and 40 others repeat .* In pandas drop_duplicates\(\)"):
         read_series(tmp_path / "twice.csv", Choice("time"))

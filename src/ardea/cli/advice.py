@@ -27,6 +27,9 @@ def advice(error: TableError, options: argparse.Namespace, columns: Columns) -> 
         name = "Leave such lines out, and name" if changed else "Name"
         named = command_line(options, **changed, zone=error.zone)
         return f"{name} the zone of these times, {error.zone} or another whose clocks change then: {named}"
+    if error.space:
+        field = f"To read it as a field: {command_line(options, space=[joined_names([error.space])])}"
+        return f"{field}\n  If {error.space!r} tells runs apart: {command_line(options, series=error.space)}"
     if error.runs and not error.columns:
         return f"If {error.runs[0]!r} tells several runs apart: {command_line(options, series=error.runs[0])}"
     if 0 < len(error.tokens) <= MOST_TOKENS:

@@ -28,6 +28,8 @@ WRITTEN_DATE = re.compile(r"([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})((?:[ T]
 CHANGING: tuple[str, ...] = ("Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "America/Santiago")
 CHANGING += ("Australia/Sydney", "Pacific/Auckland")
 HOUR = np.timedelta64(3600, "s")
+# Longer steps than this share of all are gaps (a convention).
+USUAL_STEPS = 0.99
 
 
 def _iso(text: str) -> str:
@@ -208,3 +210,19 @@ def in_zones(times: NDArray[Any]) -> Iterator[tuple[str, NDArray[Any]]]:
     for zone in CHANGING if times.dtype.kind == "M" and times.size > 1 else ():
         with suppress(ValueError):
             yield zone, localized(times, zone)
+
+
+def set_forward(times: NDArray[Any]) -> tuple[str, int] | None:
+    """Return a zone whose clocks are set forward where rising times skip an hour, and the first row behind such a gap.
+
+    Steps there are longer than usual ones, of two hours at most, by half an hour or more, and are not if an hour less.
+    """
+    steps = np.diff(times)
+    if times.dtype.kind == "M" and steps.size > 2 and steps.max() > HOUR:
+        for zone, utc in in_zones(times):
+            shorter = np.diff(utc) == steps - HOUR
+            usual = np.sort(steps[~shorter])[int(USUAL_STEPS * np.sum(~shorter)) :][:1]
+            seen = shorter.any() and np.all(usual <= 2 * HOUR) and usual.size
+            if seen and np.all(np.abs(steps[shorter] - usual - 0.75 * HOUR) <= 0.25 * HOUR):
+                return zone, int(np.argmax(shorter)) + 1
+    return None

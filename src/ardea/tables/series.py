@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from ardea.core.problem import Array, Index
 from ardea.names import counted, nor_others
-from ardea.tables.arrays import states_or_fields
+from ardea.tables.arrays import AS_POINTS, axes_of_field, numbered_as_points, on_grid, states_or_fields
 from ardea.tables.columns import FEWEST_IN_A_RUN, Columns, as_numbers, is_numeric, sign_of, texts_of
 from ardea.tables.dates import (
-    HOUR,
     OF_DAY,
     as_dates,
     compact_dates,
@@ -26,6 +25,7 @@ from ardea.tables.dates import (
     name_zones,
     names_time,
     no_time,
+    set_forward,
     time_of_day,
 )
 from ardea.tables.empties import Codes
@@ -54,8 +54,6 @@ MOST_SHOWN = 3
 LONG_STEPS = 10.0
 HALF_DAY = np.timedelta64(12, "h")
 SET_BACK = "Clocks are set back by an hour in {}, at the end of summer time, so that it comes twice."
-# Longer steps than this share of all are gaps (a convention).
-USUAL_STEPS = 0.99
 
 
 @dataclass(frozen=True)
@@ -128,9 +126,8 @@ def read_series(
         codes, arrays = Codes(settings.get("na", ())), read_arrays(path)
         found = states_or_fields(arrays, path, choice.time, choice.states, choice.space, codes)
         return Series(*found, remarks=codes.unmet())
-    if choice.space:
-        raise ValueError("--space is for fields in NPZ, NetCDF or Zarr files.")
-    return _from_table(open_table(path, **settings), choice, bytes_of(memory), levels)
+    table, room = open_table(path, **settings), bytes_of(memory)
+    return _field_from_table(table, choice, room) if choice.space else _from_table(table, choice, room, levels)
 
 
 # Tables ---------------------------------------------------------------------------------------------------------------
@@ -176,6 +173,7 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
     gaps = [f"{missing} of {of} samples are missing (empty cells, or what stands for them)"] if missing else []
     said += [f"times are put together of columns {clock[0]!r} and {clock[1]!r}"] if len(clock) == 2 else []
     remarks, doubts = [*table.remarks, *table.unmet(), *columns.remarks, *said, *gaps], columns.doubts()
+    doubts += [] if label is None or times is None else [*numbered_as_points(label, runs, times)]
     doubts += [*_clocks(states, blocks[0]), *([] if zoned or t is None else [*_skipped_hours(t, time or "")][:1])]
     alone = whole and label is None
     return Series(
@@ -190,6 +188,26 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
         zoned=zoned,
         labels=tuple(runs),
     )
+
+
+def _field_from_table(table: Table, choice: Choice, memory: int) -> Series:
+    """Return a field whose rows are its samples, each with its time and the coordinates of its point."""
+    if choice.time is None or choice.inputs or choice.series:
+        raise ValueError("--space needs --time, and neither --inputs nor --series: other columns are fields.")
+    (time,), axes, states = all_of(
+        *(partial(table.columns, one) for one in ([choice.time], choice.space, choice.states))
+    )
+    states = states or [name for name in table.names if name not in (time, *axes)]
+    if not states or {time, *axes} & set(states):
+        raise ValueError("The fields must be at least one column, and none of them the time or a coordinate.")
+    frame, _, whole = _sampled(table, [time, *axes, *states], memory)
+    if not whole:
+        raise ValueError(f"{table.path} is larger than --memory: fields are read as a whole.")
+    numbers = (columns := Columns(table, [*axes, *states], categorical=())).read(frame[[*axes, *states]], optional=())
+    times, said, zoned = times_of(table, frame, time)
+    x, t, space = on_grid(table, dict(zip(columns.names, numbers.T, strict=True)), times, axes, states)
+    remarks = [*table.remarks, *table.unmet(), *columns.remarks, *said]
+    return Series(x, t, None, states, space, remarks=remarks, doubts=columns.doubts(), time=time, zoned=zoned)
 
 
 def _make_one_time(frame: Any, table: Table, *columns: str) -> bool:
@@ -241,6 +259,8 @@ def _require_order(
         told = "Are these several runs? Then --series names the column that tells them apart. Else sort the rows"
         told = f"Sort the rows of series {series!r} by time" if series else told
         few = lines_of(table, rows[late].tolist(), times.size)
+        for axis, points in axes_of_field(columns or {}, times):
+            raise TableError(table.path, [f"{place}. {AS_POINTS.format(points, axis)}."], space=axis)
         raise TableError(
             table.path, [f"{place}. {told}, and average rows of one time."], lines=few, runs=_runs(columns or {}, times)
         )
@@ -249,7 +269,7 @@ def _require_order(
 def _skipped_hours(series: list[NDArray[Any]], name: str) -> Iterator[str]:
     """Tell of an hour without rows where clocks are set forward."""
     for times in series:
-        if (found := set_forward(times)) is not None:
+        if times.dtype.kind == "M" and (found := set_forward(times)) is not None:
             before, after = (str(one)[:19] for one in times[found[1] - 1 : found[1] + 1])
             yield (
                 f"An hour is lacking in column {name!r} from {before} to {after}, where clocks are set forward in "
@@ -270,10 +290,8 @@ def _grouped(
     if not seen:
         raise ValueError(f"{table.path}: column {labels.name!r} tells no series with a sample apart.")
     if max(map(len, seen.values())) < 2:
-        told = (
-            f"column {labels.name!r} makes every row a series: leave out --series, or name a column whose texts repeat"
-        )
-        raise ValueError(f"{table.path}: {told}.")
+        told = f"column {labels.name!r} makes every row a series: leave out --series, or name a column whose"
+        raise ValueError(f"{table.path}: {told} texts repeat.")
     silent = [texts[one] for one in groups if one >= 0 and one not in seen]
     said = [f"series without a sample were left out: {shortened(silent)}"] if silent else []
     if -1 in groups:
@@ -479,19 +497,3 @@ def rise(times: NDArray[Any]) -> bool:
 def set_back(times: NDArray[Any]) -> str | None:
     """Return a zone whose clocks are set back wherever times go back, so that they rise in UTC."""
     return next((zone for zone, utc in in_zones(times) if rise(utc)), None)
-
-
-def set_forward(times: NDArray[Any]) -> tuple[str, int] | None:
-    """Return a zone whose clocks are set forward where rising times skip an hour, and the first row behind such a gap.
-
-    Steps there are longer than usual ones, of two hours at most, by half an hour or more, and are not if an hour less.
-    """
-    steps = np.diff(times)
-    if times.dtype.kind == "M" and steps.size > 2 and steps.max() > HOUR:
-        for zone, utc in in_zones(times):
-            shorter = np.diff(utc) == steps - HOUR
-            usual = np.sort(steps[~shorter])[int(USUAL_STEPS * np.sum(~shorter)) :][:1]
-            seen = shorter.any() and np.all(usual <= 2 * HOUR) and usual.size
-            if seen and np.all(np.abs(steps[shorter] - usual - 0.75 * HOUR) <= 0.25 * HOUR):
-                return zone, int(np.argmax(shorter)) + 1
-    return None

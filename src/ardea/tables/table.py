@@ -74,7 +74,8 @@ class TableError(ValueError):
     `columns` cannot be used as they are, so that leaving them out helps; `others` can. `tokens` stand in the few cells
     that are wrong, where taking them as empty helps. `runs` are columns of few texts, which may tell runs apart.
     `lines` are those that are in the way of all others. `clocks` are columns of dates or of times of day. In
-    `zone` clocks are set back where times of the file go back. `useless` are columns that neither helps.
+    `zone` clocks are set back where times of the file go back. `useless` are columns that neither helps,
+    and `space` one that may be the coordinate of a field.
     """
 
     def __init__(
@@ -89,13 +90,14 @@ class TableError(ValueError):
         clocks: Iterable[str] = (),
         zone: str | None = None,
         useless: Iterable[str] = (),
+        space: str | None = None,
     ) -> None:
         self.path, self.problems = path, tuple(problems)
         shown = [*problems[:MOST_PROBLEMS], *(["and more"] if len(problems) > MOST_PROBLEMS else [])]
         super().__init__(f"{path}, {shown[0]}" if len(shown) == 1 else "\n  ".join([f"{path}:", *shown]))
         self.columns, self.others, self.tokens = tuple(dict.fromkeys(columns)), tuple(others), tuple(tokens)
         self.runs, self.lines, self.clocks, self.zone = tuple(runs), tuple(lines), tuple(clocks), zone
-        self.useless = tuple(useless)
+        self.useless, self.space = tuple(useless), space
 
 
 class Table(ABC):
