@@ -474,18 +474,18 @@ def test_axes_say_what_a_reader_needs():
     x = 3 * np.exp(-0.05 * np.arange(60.0))[:, None] + 0.01 * np.random.default_rng(0).normal(size=(60, 1))
     for times, label in ((t, "t (UTC)"), (t.tz_localize(None), "t"), (np.arange(60.0), "t")):
         model = Discovery(Polynomials(1)).fit(x, times)
-        (place,) = plot_states(model, x)
+        (place,) = show.plot_states(model, x)
         assert place.get_xlabel() == label
         assert place.figure.get_figheight() > 2.2
-        ticks = [one.get_text() for one in plot_pareto(model).get_xticklabels()]
+        ticks = [one.get_text() for one in show.plot_pareto(model).get_xticklabels()]
         assert ticks[:4] == ["0", "2", "4", "6"]
 
 
 def test_a_difference_of_fields_is_seen():
-    system = systems.heat()
+    system = systems.advection_diffusion()
     t, u = system.noisy(0.02, seed=0)
     model = Discovery(FieldTerms(powers=1, derivatives=2)).fit(u, t, space=system.space)
-    difference = plot_simulation(model, None, t, x=u)[-1]
+    difference = show.plot_simulation(model, None, t, x=u)[-1]
     (mesh,) = difference.collections
     seen = np.asarray(mesh.get_array())
     least, most = mesh.get_clim()

@@ -410,7 +410,8 @@ def drawings_of_motion(model: Any, equations: Sequence[Equation], data: Any, lev
         yield "residuals", caption, partial(plot_equation_residuals, model)
     smoothed = hasattr(model, "states_")
     if smoothed:
-        caption = f"The states behind the samples, with bands of {canvas.percent(level)}; of several series the first."
+        first = "; of several series the first" * (len(model.states_) > 1)
+        caption = f"The states behind the samples, with bands of {canvas.percent(level)}{first}."
         whole = None if data is None else _first(data[0])
         yield "states", caption, partial(plot_states, model, whole, level=level)
     if obstacle(model, data):
