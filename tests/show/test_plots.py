@@ -471,7 +471,7 @@ def test_labels_of_dates_do_not_run_into_each_other():
 
 def test_axes_say_what_a_reader_needs():
     t = pd.date_range("2024-05-01", periods=60, freq="min", tz="Europe/Berlin")
-    x = 3 * np.exp(-0.05 * np.arange(60.0))[:, None] + 0.01 * np.random.default_rng(0).normal(size=(60, 1))
+    x = 3 * np.exp(-0.05 * np.arange(60.0))[:, None] + 0.01 * np.random.default_rng(1).normal(size=(60, 1))
     for times, label in ((t, "t (UTC)"), (t.tz_localize(None), "t"), (np.arange(60.0), "t")):
         model = Discovery(Polynomials(1)).fit(x, times)
         (place,) = show.plot_states(model, x)

@@ -212,7 +212,7 @@ def _time_label(model: Any, t: Any) -> str:
         return "k"
     name = canvas.as_label(getattr(model, "table_", {}).get("time") or "t")
     if _are_dates(t):
-        return f"{name} (UTC)" if model._clock.zoned else name
+        return f"{name} (UTC)" if (model.time_origin_ or "").endswith("+00:00") else name
     return f"{name} ({model.time_unit_})" if model.time_unit_ else name
 
 
