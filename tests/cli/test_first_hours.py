@@ -121,13 +121,44 @@ def test_a_run_begins_as_a_named_run_of_the_data_did(swings, capsys):
         np.testing.assert_allclose(rows[:, 1], size * np.cos(2 * (rows[:, 0] - number)), atol=0.02)
         assert f"The start is that of run '{run}', at t = {number}.0." in said
     _, said = done(capsys, "simulate", swings, "--until", 5)
-    assert "--series RUN begins as another: a, b, c" in said
+    assert "at the first row of run 'a' (--series RUN begins as another: b, c), at t = 1.0." in said
+
+
+def test_a_run_goes_on_from_a_time_that_is_named(swings, capsys):
+    out, said = done(capsys, "simulate", swings, "--until", 6, "--step", 1, "--series", "b", "--from", 4)
+    whole, _ = done(capsys, "simulate", swings, "--until", 6, "--step", 1, "--series", "b")
+    assert out.splitlines()[1:] == whole.splitlines()[3:]
+    assert "The start is that of run 'b', at t = 2.0." in said
+    assert "give --start, the states at --from" in refused(
+        capsys, "simulate", swings, "--until", 6, "--series", "b", "--from", 1
+    )
+
+
+def test_a_run_that_noise_moves_goes_on_from_the_latest_row(tmp_path, capsys):
+    rng, parts = np.random.default_rng(2), []
+    for run, start in (("a", 5.0), ("b", -4.0)):
+        x = np.empty(100)
+        x[0] = start
+        for i in range(99):
+            x[i + 1] = x[i] + 0.5 * (1.0 - 0.4 * x[i]) + 0.35 * rng.normal()
+        parts.append(pd.DataFrame({"run": run, "t": 0.5 * np.arange(100), "x": x + 0.05 * rng.normal(size=100)}))
+    path = written(pd.concat(parts), tmp_path / "drift.csv")
+    done(capsys, "discover", path, "--time", "t", "--series", "run", "--degree", 1, "--out", tmp_path / "run")
+    model = tmp_path / "run" / "model.ardea"
+    for run, part in zip("ab", parts, strict=True):
+        for begin, row, where in ((49.5, 99, "last row of"), (20.2, 40, "latest row of"), (0, 0, "first row of")):
+            named = ["--series", run] if run == "b" else []
+            out, said = done(capsys, "simulate", model, "--from", begin, "--until", 60, "--step", 5, *named)
+            first = float(out.splitlines()[1].split(",")[1])
+            assert abs(first - part["x"].to_numpy()[row]) < 0.3
+            assert f"The start is the smoothed state at the {where} run '{run}'" in said
+            assert f"at t = {row / 2}." in said
 
 
 def test_runs_that_are_not_there_are_refused_with_those_that_are(swings, loads, tmp_path, capsys):
     assert "has no run 'd'. There are a, b, c." in refused(capsys, "simulate", swings, "--until", 5, "--series", "d")
     both = ["--series", "a", "--start", "1,2"]
-    assert "leave out --start and --from" in refused(capsys, "simulate", swings, "--until", 5, *both)
+    assert "leave out --start." in refused(capsys, "simulate", swings, "--until", 5, *both)
     alone = written(pd.DataFrame({"t": np.arange(40) / 10, "x": np.exp(-np.arange(40) / 10)}), tmp_path / "alone.csv")
     done(capsys, "discover", alone, "--time", "t", "--degree", 1, "--form", "weak", "--out", tmp_path / "run")
     said = refused(capsys, "simulate", tmp_path / "run" / "model.ardea", "--until", 5, "--series", "a")

@@ -6,6 +6,7 @@ import pytest
 
 import ardea
 from ardea.cli import main
+from ardea.tables.series import Choice, read_series
 
 pytestmark = pytest.mark.usefixtures("no_figures")
 
@@ -135,3 +136,69 @@ def test_names_are_compared_however_their_accents_are_stored(tmp_path, capsys):
     assert main(["fit", str(tmp_path / "t.csv"), "--target", "y", "--keep", "Fla\u0308che", "--out", str(run)]) == 0
     (tmp_path / "new.csv").write_text("Fla\u0308che\n1\n2\n", encoding="utf-8")
     assert main(["predict", str(run / "model.ardea"), str(tmp_path / "new.csv")]) == 0
+
+
+def test_columns_of_one_name_are_not_taken_for_those_that_pandas_numbers(tmp_path, capsys):
+    rng = np.random.default_rng(3)
+    X = rng.normal(10, 2, (60, 2)).round(2)
+    y = (3 * X[:, 0] + rng.normal(0, 0.3, 60)).round(2)
+    raw = "\n".join(["signal,signal,y", *(f"{a},{b},{c}" for (a, b), c in zip(X, y, strict=True))])
+    (tmp_path / "raw.csv").write_text(raw + "\n", encoding="utf-8")
+    pd.read_csv(tmp_path / "raw.csv").to_csv(tmp_path / "pandas.csv", index=False)
+    for fitted, other in (("raw", "pandas"), ("pandas", "raw")):
+        model = tmp_path / fitted
+        assert main(["fit", str(tmp_path / f"{fitted}.csv"), "--target", "y", "--out", str(model)]) == 0
+        assert main(["predict", str(model / "model.ardea"), str(tmp_path / f"{fitted}.csv")]) == 0
+        found = np.loadtxt(capsys.readouterr().out.split("prediction,")[-1].splitlines()[1:], delimiter=",")[:, 0]
+        np.testing.assert_allclose(found, 3 * X[:, 0], atol=0.5)
+        assert main(["predict", str(model / "model.ardea"), str(tmp_path / f"{other}.csv")]) == 1
+        said = capsys.readouterr().err
+        assert "has no column 'signal" in said
+        assert ("had several columns 'signal', told apart as 'signal#1'" in said) == (fitted == "raw")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "npz", "npy", "xlsx"])
+def test_codes_are_no_values_in_every_format(tmp_path, ending, capsys):
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame({"a": rng.normal(size=60), "n": rng.integers(1000, 2000, 60)})
+    frame["y"] = 2 * frame.a + 0.01 * rng.normal(size=60)
+    frame.loc[::10, "a"] = -999
+    frame.loc[5, "n"] = -77
+    path, target = tmp_path / f"table.{ending}", "x2" if ending == "npy" else "y"
+    write = {"csv": frame.to_csv, "xlsx": frame.to_excel}
+    if ending in write:
+        write[ending](path, index=False)
+    elif ending == "parquet":
+        frame.to_parquet(path)
+    elif ending == "npz":
+        np.savez(path, **{name: frame[name].to_numpy() for name in frame})
+    else:
+        np.save(path, frame.to_numpy())
+    codes = ["--na=-999", "--na=-77", "--na", "void"]
+    assert main(["fit", str(path), "--target", target, *codes, "--out", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr().out
+    assert "53 of 60 rows" in said
+    assert "--na void: no cell" in said
+    assert "--na -999" not in said
+    assert main(["predict", str(tmp_path / "run" / "model.ardea"), str(path)]) == 0
+    printed = capsys.readouterr()
+    assert sum(line.startswith(",") for line in printed.out.splitlines()) == 6
+    assert "6 of 60 rows have empty cells" in printed.err
+
+
+@pytest.mark.parametrize("ending", ["npz", "nc"])
+def test_codes_are_gaps_in_fields_and_not_in_their_coordinates(tmp_path, ending):
+    t, x = np.arange(30) / 10, np.arange(20) - 10.0
+    u = np.sin(np.add.outer(x, -t))
+    u[3, 4] = -5.0
+    if ending == "npz":
+        np.savez(tmp_path / "field.npz", u=u, x=x, t=t)
+    else:
+        xarray = pytest.importorskip("xarray")
+        xarray.Dataset({"u": (("x", "t"), u)}, {"x": x, "t": t}).to_netcdf(tmp_path / "field.nc")
+    series = read_series(tmp_path / f"field.{ending}", Choice("t"), na=("-5", "-7"))
+    assert np.flatnonzero(np.isnan(series.x.ravel())).tolist() == [3 * 30 + 4]
+    np.testing.assert_array_equal(series.space[0], x)
+    assert series.remarks == ["--na -7: no cell that was read holds this"]

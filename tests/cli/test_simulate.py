@@ -188,7 +188,7 @@ def test_a_zone_that_is_named_holds_for_times_and_inputs(tmp_path, no_figures, c
     assert main([*run, *known]) == 0
     out, said = capsys.readouterr()
     assert "2024-10-27 19:00:00+00:00" in out.splitlines()[-1]
-    assert "The start is the smoothed state at the first row of the data, time = 2024-10-26T12:00:00+00:00" in said
+    assert "The start is the smoothed state at the first row of the data, at time = 2024-10-26T12:00:00+00:00" in said
     assert main(run) == 1
     assert "or name it with --zone" in capsys.readouterr().err
     assert main([*run[:-1], "2024-10-27T19:00+00:00"]) == 1

@@ -1,6 +1,7 @@
 """States, joint draws and runs of models in trajectory form."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -193,5 +194,69 @@ def test_a_forged_correlation_is_refused(lorenz, tmp_path):
             ardea.save(model, tmp_path / "forged")
             with pytest.raises(ardea.ModelFileError):
                 ardea.load(tmp_path / "forged")
+    finally:
+        model.joint_ = joint
+
+
+@pytest.fixture(scope="module")
+def drifting():
+    """Two runs that noise moves, with times of their own, and the model found from them."""
+    rng, h, runs = np.random.default_rng(2), 0.5, []
+    for start in (5.0, -4.0):
+        x = np.empty(100)
+        x[0] = start
+        for i in range(99):
+            x[i + 1] = x[i] + h * (1.0 - 0.4 * x[i]) + 0.5 * np.sqrt(h) * rng.normal()
+        runs.append(x + 0.05 * rng.normal(size=100))
+    times = [h * np.arange(100), 10 + h * np.arange(100)]
+    with warnings.catch_warnings(action="ignore"):
+        model = Discovery(Polynomials(1)).fit([run[:, None] for run in runs], times)
+    assert np.all(model.process_noise_ > 0)
+    return times, model
+
+
+def test_a_run_that_noise_moves_goes_on_from_the_latest_row(drifting, tmp_path):
+    times, model = drifting
+    states = model.searched_.states()
+    ardea.save(model, tmp_path / "drifting")
+    loaded = ardea.load(tmp_path / "drifting")
+    for one in (model, loaded):
+        for row in (0, 40, 99):
+            t = times[0][row]
+            np.testing.assert_allclose(one.simulate(t=[t, t + 0.1])[0, 0], states[0][row, 0], rtol=1e-12)
+            later = one.simulate(t=[t + 0.2, t + 0.3])
+            np.testing.assert_allclose(later, one.simulate(t=[t, t + 0.2, t + 0.3])[1:], rtol=1e-8)
+            np.testing.assert_array_equal(one.joint_.before([t + 10], 1).mean, states[1][row, :1])
+    draws = [one.simulate(t=[20.0, 21.0], n_samples=20, random_state=0).samples for one in (model, loaded)]
+    np.testing.assert_array_equal(*draws)
+
+
+def test_what_is_known_of_all_rows_is_what_is_known_of_the_ends(drifting):
+    joint = drifting[1].joint_
+    known = joint.rows.of_series(0)
+    for row, end in ((0, joint.first), (-1, joint.last)):
+        for name in ("mean", "gain", "covariance", "time"):
+            np.testing.assert_allclose(getattr(known[row], name), getattr(end, name), rtol=1e-9, atol=1e-15)
+
+
+def test_without_noise_that_moves_it_a_run_within_the_data_is_the_fitted_one(lorenz):
+    t, _, model = lorenz
+    assert model.joint_.rows is None
+    np.testing.assert_allclose(model.simulate(t=t[30:40]), model.simulate(t=t[:40])[30:], rtol=1e-6)
+    np.testing.assert_array_equal(model.simulate(t=t[-1:])[0], model.joint_.last.mean)
+
+
+@pytest.mark.parametrize("change", [{"series": 1}, {"time": -1.0}, {"mean": 2}, {"gain": 2}, {"covariance": -1.0}])
+def test_forged_states_of_rows_are_refused(drifting, tmp_path, change):
+    model = drifting[1]
+    joint = model.joint_
+    ((name, by),) = change.items()
+    value = getattr(joint.rows, name)
+    forged = value + by if name == "series" else value[by:] if name in ("mean", "gain") else by * value
+    try:
+        model.joint_ = replace(joint, rows=replace(joint.rows, **{name: forged}))
+        ardea.save(model, tmp_path / "forged")
+        with pytest.raises(ardea.ModelFileError):
+            ardea.load(tmp_path / "forged")
     finally:
         model.joint_ = joint

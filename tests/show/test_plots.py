@@ -467,3 +467,28 @@ def test_labels_of_dates_do_not_run_into_each_other():
     inside = [box for box in shown if ax.bbox.x0 - 1 <= (box.x0 + box.x1) / 2 <= ax.bbox.x1 + 1]
     assert len(inside) > 2
     assert all(a.x1 + 3 < b.x0 for a, b in pairwise(inside))
+
+
+def test_axes_say_what_a_reader_needs():
+    t = pd.date_range("2024-05-01", periods=60, freq="min", tz="Europe/Berlin")
+    x = 3 * np.exp(-0.05 * np.arange(60.0))[:, None] + 0.01 * np.random.default_rng(1).normal(size=(60, 1))
+    for times, label in ((t, "t (UTC)"), (t.tz_localize(None), "t"), (np.arange(60.0), "t")):
+        model = Discovery(Polynomials(1)).fit(x, times)
+        (place,) = show.plot_states(model, x)
+        assert place.get_xlabel() == label
+        assert place.figure.get_figheight() > 2.2
+        ticks = [one.get_text() for one in show.plot_pareto(model).get_xticklabels()]
+        assert ticks[:4] == ["0", "2", "4", "6"]
+
+
+def test_a_difference_of_fields_is_seen():
+    system = systems.advection_diffusion()
+    t, u = system.noisy(0.02, seed=0)
+    model = Discovery(FieldTerms(powers=1, derivatives=2)).fit(u, t, space=system.space)
+    difference = show.plot_simulation(model, None, t, x=u)[-1]
+    (mesh,) = difference.collections
+    seen = np.asarray(mesh.get_array())
+    least, most = mesh.get_clim()
+    assert least == -most
+    assert 0.9 < np.mean(np.abs(seen) < most) <= 1
+    assert np.std(seen) > most / 4

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from ardea.cli import main
-from ardea.tables.series import Choice, localized, read_series, set_back, set_forward
+from ardea.tables.dates import localized, set_forward
+from ardea.tables.series import Choice, read_series, set_back
 
 HOUR = np.timedelta64(1, "h")
 
@@ -80,7 +81,7 @@ def test_an_hour_that_comes_twice_is_named_and_the_command_offered_works(tmp_pat
     decay(utc, local, tmp_path / "autumn.csv", 60)
     assert main(["discover", str(tmp_path / "autumn.csv"), "--time", "time"]) == 1
     said = capsys.readouterr().err
-    assert "Clocks are set back by an hour there in Europe/Berlin" in said
+    assert "Clocks are set back by an hour in Europe/Berlin" in said
     assert "several runs" not in said
     assert "--drop-lines" not in said
     command = shlex.split(said.splitlines()[-1].split("change then: ")[1])
@@ -139,3 +140,32 @@ def test_neighbours_of_a_regression_are_found_in_local_times(tmp_path, capsys):
     assert "by 'time' they are not, as clocks are set back in Europe/Berlin: --zone" in capsys.readouterr().out
     assert main([*command, "--zone", "Europe/Berlin"]) == 0
     assert "they are not" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("place", [10, 47, 52])
+@pytest.mark.parametrize("zone", [None, "Europe/Zurich"])
+def test_rows_written_twice_are_told_from_the_hour_that_comes_twice(tmp_path, capsys, place, zone):
+    utc, local = local_times("Europe/Berlin", "2024-10-26 00:00", [30] * 95)
+    decay(utc, local, tmp_path / "once.csv", 30)
+    lines = (tmp_path / "once.csv").read_text().splitlines()
+    twice = [*lines[: place + 6], *lines[place + 1 : place + 6], *lines[place + 6 :]]
+    (tmp_path / "twice.csv").write_text("\n".join(twice) + "\n")
+    given = ["--zone", zone] if zone else []
+    assert main(["discover", str(tmp_path / "twice.csv"), "--time", "time", *given]) == 1
+    said = capsys.readouterr().err
+    assert f"line {place + 7}, column 'time': this row and 4 others repeat what stands above, time and values" in said
+    assert ("Clocks are set back by an hour in Europe/Berlin" in said) == (zone is None)
+    command = shlex.split("ardea discover" + said.split(": ardea discover")[-1])
+    assert command[command.index("--drop-lines") + 1] == ",".join(str(place + 7 + k) for k in range(5))
+    assert command[command.index("--zone") + 1] == (zone or "Europe/Berlin")
+    assert main(command[1:]) == 0
+    assert "96 rows" in capsys.readouterr().out
+
+
+def test_many_copies_are_told_with_what_helps_in_pandas(tmp_path):
+    utc, local = local_times("UTC", "2024-06-01 00:00", [30] * 40)
+    decay(utc, local, tmp_path / "once.csv", 30)
+    head, *rows = (tmp_path / "once.csv").read_text().splitlines()
+    (tmp_path / "twice.csv").write_text("\n".join([head, *(row for row in rows for _ in range(2))]) + "\n")
+    with pytest.raises(ValueError, match=r"this row and 40 others repeat .* In pandas drop_duplicates\(\)"):
+        read_series(tmp_path / "twice.csv", Choice("time"))

@@ -622,7 +622,7 @@ def test_names_that_cannot_stay(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b'a,a,,"x\x1b[31m","Temp\n(K)",y\n1,2,3,4,5,6\n')
     table = open_table(path)
-    assert table.names == ["a.1", "a.2", "x2", "x\\x1b[31m", "Temp (K)", "y"]
+    assert table.names == ["a#1", "a#2", "x2", "x\\x1b[31m", "Temp (K)", "y"]
     assert table.remarks
     np.testing.assert_array_equal(cells_of(path), [[1, 2, 3, 4, 5, 6]])
 
@@ -886,11 +886,11 @@ def test_a_file_of_separators_alone(tmp_path):
 def test_a_name_of_two_columns_means_neither(tmp_path):
     path = text_file(tmp_path, "a,y,y\n1,2,3\n4,5,7\n")
     for wrong in ({"target": "y"}, {"target": "a", "columns": ["y"]}):
-        with pytest.raises(ValueError, match=r"no column 'y'. Did you mean 'y.1' or 'y.2'\?"):
+        with pytest.raises(ValueError, match=r"no column 'y'. Did you mean 'y#1' or 'y#2'\?"):
             open_rows(path, **wrong)
-    assert open_rows(path, 2).names == ("a", "y.1")
-    assert open_rows(path, "a").names == ("y.1", "y.2")
-    assert "column 2 (counted from 0) is named 'y.2' in place of 'y'" in open_table(path).remarks
+    assert open_rows(path, 2).names == ("a", "y#1")
+    assert open_rows(path, "a").names == ("y#1", "y#2")
+    assert "column 2 (counted from 0) is named 'y#2' in place of 'y'" in open_table(path).remarks
 
 
 def test_dates_as_people_write_them(tmp_path):

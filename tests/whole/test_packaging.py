@@ -98,6 +98,7 @@ def test_warnings_name_pages_that_exist_and_pages_can_be_read_in_a_terminal():
         assert "](" not in text
         assert max(map(len, text.splitlines())) <= 120
         assert not re.search(r"\*\*\w|\w\*\*|\$", re.sub("`[^`]*`", "", text))
+        assert "\\" not in text, f"{short}: formulas of these pages are shown as they stand, in a terminal"
     suspect = explanation("suspect_data")
     assert "how often a row was counted                   `w`\n" in suspect  # a table is one
     assert "`w * w.sum() / (w**2).sum()`" in suspect  # and code stays as it is

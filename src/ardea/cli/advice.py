@@ -20,14 +20,18 @@ MOST_TOKENS = 5
 def advice(error: TableError, options: argparse.Namespace, columns: Columns) -> str:
     """Return what would help; `columns` tells which columns of the table lists name."""
     target = getattr(options, "target", None)
-    if error.zone:
-        named = command_line(options, zone=error.zone)
-        return f"Name the zone of these times, {error.zone} or another whose clocks change then: {named}"
-    if error.runs and not error.columns:
-        return f"If {error.runs[0]!r} tells several runs apart: {command_line(options, series=error.runs[0])}"
     changed: dict[str, Any] = {}
     if error.lines:
         changed["drop_lines"] = ",".join([*filter(None, [options.drop_lines]), *map(str, error.lines)])
+    if error.zone:
+        name = "Leave such lines out, and name" if changed else "Name"
+        named = command_line(options, **changed, zone=error.zone)
+        return f"{name} the zone of these times, {error.zone} or another whose clocks change then: {named}"
+    if error.space:
+        field = f"To read it as a field: {command_line(options, space=[joined_names([error.space])])}"
+        return f"{field}\n  If {error.space!r} tells runs apart: {command_line(options, series=error.space)}"
+    if error.runs and not error.columns:
+        return f"If {error.runs[0]!r} tells several runs apart: {command_line(options, series=error.runs[0])}"
     if 0 < len(error.tokens) <= MOST_TOKENS:
         changed["na"] = [*(options.na or []), *error.tokens]
     if changed and error.useless:  # what helps the other columns goes with what helps these

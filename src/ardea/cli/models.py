@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -50,16 +51,24 @@ from ardea.saving import save
 from ardea.show import figure_bytes, plot_coefficients, plot_path, write_report
 from ardea.show.fits import equations_of
 from ardea.tables import write_whole
+from ardea.tables.arrays import FEWEST_POINTS
 from ardea.tables.dates import in_utc, names_time
 from ardea.tables.levels import level_names
-from ardea.tables.reading import open_table
+from ardea.tables.reading import ending_of, open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, read_series
-from ardea.tables.table import Table, TableError, all_of, shortened
+from ardea.tables.table import ARRAYS, Table, TableError, all_of, shortened
 
 # What a model notes of a table, to read others like it.
 NOTHING_NOTED: dict[str, Any] = {"target": "", "time": "", "header": True, "columns": 0, "decimal": None, "na": []}
 NOTHING_NOTED |= {"levels": {}, "products": {}, "signs": {}, "starts": {}, "series": ""}
+# Lines that find the equation of a field in a table with a column for every point.
+MATRIX = """import pandas as pd
+from ardea.dynamics import Discovery
+table = pd.read_csv({!r}, index_col={!r})
+x = table.columns.astype(float).to_numpy()
+model = Discovery().fit(table.to_numpy().T, table.index.to_numpy(), space=(x,))
+model.print()"""
 # Candidates named in a line (a convention), and the degree of the polynomials where none was told.
 MOST_TRIED, USUAL_DEGREE = 12, 3
 # A convention: of 20 rows of Lorenz 63 with 5 % noise no equations were exact (docs/equations_table.md, short).
@@ -213,7 +222,7 @@ def helped(options: argparse.Namespace) -> Iterator[None]:
     try:
         yield
     except TableError as error:
-        if not (error.columns or error.lines or error.zone or error.runs):
+        if not (error.columns or error.lines or error.zone or error.runs or error.space):
             raise
         raise Failure(f"{error}\n  {advice(error, options, lambda texts: table_of(options).columns(texts))}") from error
 
@@ -264,6 +273,7 @@ def series_of(options: argparse.Namespace) -> Series:
     if options.time is None and options.step is None and not options.map:
         table, lists = table_of(options), (options.states, options.inputs, [*filter(None, [options.series])])
         all_of(partial(_refuse_without_time, table, options), *(partial(table.columns, one) for one in lists))
+    _refuse_matrix(options)
     with helped(options):
         series = read_series(options.data, choice_of(options), memory=options.memory, **text_settings(options))
         if series.space is None:
@@ -275,6 +285,24 @@ def _refuse_without_time(table: Table, options: argparse.Namespace) -> None:
     near = next(filter(names_time, table.names), None)
     tried = "" if near is None else f"\nTry: {command_line(options, time=near)}"
     raise Failure(f"Say when the rows were taken: --time COLUMN, or --step DT (or --map for discrete time).{tried}")
+
+
+def _refuse_matrix(options: argparse.Namespace) -> None:
+    """Refuse a table whose columns are named by ascending numbers, as the points of a field, unless they are chosen."""
+    if options.states or options.inputs or options.space or options.time is None or ending_of(options.data) in ARRAYS:
+        return
+    table = table_of(options)
+    if table.once or not table.headed:
+        return
+    times = table.columns([options.time])
+    names = [name for name in table.names if name not in times]
+    points = [float(name) for name in names if re.fullmatch(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", name)]
+    if len(points) == len(names) >= FEWEST_POINTS and all(a < b for a, b in pairwise(points)):
+        raise Failure(
+            f"{options.data}: the columns are named {shortened(names, 3)}, as the points of a field. Such a table is "
+            f"read in Python:\n{MATRIX.format(str(options.data), times[0])}\n"
+            "If they are states of a system, choose them with --states."
+        )
 
 
 def choice_of(options: argparse.Namespace) -> Choice:

@@ -165,7 +165,7 @@ MOTION: Options = [
     option("--time-unit", "unit for times that are dates (default: by their step)", choices=("s", "min", "h", "d")),
     several("--states", "columns or arrays that obey equations: names or numbers (default: all others)"),
     several("--inputs", "columns that drive the system from outside"),
-    several("--space", "arrays with the coordinates of a field's space axes"),
+    several("--space", "arrays, or columns, with the coordinates of a field's space axes"),
     option("--series COLUMN", "column whose value tells several series apart"),
     option("--degree N", "highest power of the states (default: 3, many: 2)", whole(1)),
     option(

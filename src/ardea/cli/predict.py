@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
 from contextlib import suppress
@@ -30,7 +31,7 @@ from ardea.cli.models import (
 )
 from ardea.cli.outputs import as_csv, print_or_write, told_written, write_file
 from ardea.cli.regressions import arrays, fitted, multiplied
-from ardea.cli.starts import Start, start_of
+from ardea.cli.starts import start_of
 from ardea.core.problem import Array
 from ardea.dynamics.series import IN_UTC, Clock, input_curve
 from ardea.names import counted
@@ -51,6 +52,8 @@ ROWS = 50_000
 NOTHING: tuple[str, bool | None] = ("", True)
 # Columns of predictions, how a table was read, and what of it gives reason for doubt.
 Predicted = tuple[dict[str, Array], list[str], list[str]]
+# How columns of one name are told apart.
+NUMBERED = re.compile(r".+#[0-9]+")
 # How files of pages end.
 PAGES = (".html", ".htm", ".xhtml")
 # Steps of a curve where none is told (a convention: enough to draw it).
@@ -249,7 +252,12 @@ def _lacking(table: Table, missing: list[str], everything: bool, named: bool) ->
         return Failure(f"{first}. The model needs {names}: put names above it.")
     errors = [unknown(name, table.names, f"{table.path} has no column") for name in missing[:MOST_PROBLEMS]]
     more = [f"and lacks {len(missing) - len(errors)} more columns of the model"] * (len(missing) > len(errors))
-    return Refused([*(line for one in errors for line in one.said), *more], errors[0].known)
+    told = [
+        f"The model's file had several columns {name.rpartition('#')[0]!r}, told apart as {name!r} and so on: other "
+        "programs number them otherwise. Name the columns of this file as in that one."
+        for name in [one for one in missing if NUMBERED.fullmatch(one)][:1]
+    ]
+    return Refused([*(line for one in errors for line in one.said), *more, *told], errors[0].known)
 
 
 def simulate(options: argparse.Namespace) -> None:
@@ -260,8 +268,11 @@ def simulate(options: argparse.Namespace) -> None:
     if is_field(model):
         raise Failure(_run_of_field(model, options.model))
     names = model.model_.states if hasattr(model.model_, "states") else model.feature_names_
-    start = start_of(model, options, table_notes(model)["starts"])
-    t = _times_of_run(model, options, start)
+    begin = None
+    if options.begin is not None:
+        begin = number_of(model, in_zone(options.begin, options.zone), "--from")
+    start = start_of(model, options, table_notes(model)["starts"], begin)
+    t = _times_of_run(model, options, start.time if begin is None else begin)
     u = _inputs_of(model, options, t)
     with kept_warnings() as notes:
         states = np.asarray(model.simulate(start.states, t, u))
@@ -271,13 +282,6 @@ def simulate(options: argparse.Namespace) -> None:
     print_or_write(columns, options.out, exact=time)
     if start.told:
         print(f"{start.told}, at {time} = {text_of(model, start.time)}.", file=sys.stderr)
-    elif start.states is None:
-        which, begin = ("last", model.joint_.last) if t[0] >= model.joint_.last.time else ("first", model.joint_.first)
-        runs = shortened([*table_notes(model)["starts"]])
-        others = f"; --series RUN begins as another: {runs}" * bool(runs)
-        of = f"(of several series: of the {which}{others})"
-        row = f"the {which} row of the data, {time} = {text_of(model, begin.time)} {of}"
-        print(f"The start is the smoothed state at {row}.", file=sys.stderr)
     print_warnings([*notes, *(as_options(one) for one in model.warnings_ if "explain misfit" in one)])
 
 
@@ -292,12 +296,9 @@ def _run_of_field(model: Any, path: Path) -> str:
     )
 
 
-def _times_of_run(model: Any, options: argparse.Namespace, start: Start) -> Array:
-    """Return the times to print: from --from, else the first row of the data or of a run of it or 0, until --until."""
+def _times_of_run(model: Any, options: argparse.Namespace, begin: float) -> Array:
+    """Return the times to print, until --until."""
     until = number_of(model, in_zone(options.until, options.zone), "--until")
-    begin = start.time
-    if options.begin is not None:
-        begin = number_of(model, in_zone(options.begin, options.zone), "--from")
     if not until > begin:
         known = options.start is None and options.begin is None
         where = "the first row of the data, at" if known else "the start,"

@@ -10,15 +10,16 @@ import numpy as np
 
 from ardea.cli import Failure
 from ardea.core.problem import Array
+from ardea.dynamics.states import Joint, KnownState
 from ardea.tables.series import Series
 from ardea.tables.table import shortened, unknown
 
 
 @dataclass(frozen=True)
 class Start:
-    """The states that a run begins with, the time, and what is said of it."""
+    """Where a run begins: with states as told, or with those that are known, which have a time of their own."""
 
-    states: Array | None  # None: as the equations see the data, at their first time or at their last
+    states: Array | KnownState
     time: float
     told: str = ""  # in words, where nobody told it
 
@@ -40,29 +41,43 @@ def starts_of(model: Any, series: Series) -> dict[str, list[float]]:
     return found
 
 
-def start_of(model: Any, options: argparse.Namespace, starts: dict[str, list[float]]) -> Start:
-    """Return where a run begins, as the options say."""
+def start_of(model: Any, options: argparse.Namespace, starts: dict[str, list[float]], begin: float | None) -> Start:
+    """Return where a run begins, as the options say; `begin` is the time that --from names."""
     names = model.model_.states if hasattr(model.model_, "states") else model.feature_names_
     if options.series is not None:
-        return _of_run(options, starts)
+        return _of_run(model, options, starts, begin)
     if options.start is not None:
-        return Start(_states(options.start, names), 0.0)
+        return Start(_states(options.start, names), 0.0 if begin is None else begin)
     if model.joint_ is None:
         runs = f", or a run of the data with --series ({shortened([*starts])})" if starts else ""
         raise Failure(f"Say where to begin: {_needed(names)}{runs}.")
-    return Start(None, model.joint_.first.time)
+    first, *others = starts or [""]
+    of = f"run {first!r} (--series RUN begins as another: {shortened(others)})" if others else "the data"
+    return _known(model.joint_, of, 0, begin)
 
 
-def _of_run(options: argparse.Namespace, starts: dict[str, list[float]]) -> Start:
-    """Return the start of the run that --series names."""
+def _of_run(model: Any, options: argparse.Namespace, starts: dict[str, list[float]], begin: float | None) -> Start:
+    """Return the start of the run that --series names, or where noise moves the system, its state at --from."""
     if not starts:
         raise Failure("--series: the model knows no runs by name. It was found from one series, or is an older file.")
-    if options.start is not None or options.begin is not None:
-        raise Failure("--series says where and when the run begins: leave out --start and --from.")
+    if options.start is not None:
+        raise Failure("--series says where the run begins: leave out --start.")
     if options.series not in starts:
         raise unknown(options.series, starts, "The model has no run")
+    if model.joint_ is not None and model.joint_.rows is not None:
+        return _known(model.joint_, f"run {options.series!r}", [*starts].index(options.series), begin)
     time, *states = starts[options.series]
-    return Start(np.array(states), time, f"The start is that of run {options.series!r}")
+    n, k = len(states), 0 if model.joint_ is None else len(model.joint_.correlation)
+    known = KnownState(np.array(states), np.zeros((n, k)), np.zeros((n, n)), time)
+    return Start(known, time, f"The start is that of run {options.series!r}")
+
+
+def _known(joint: Joint, of: str, series: int, begin: float | None) -> Start:
+    """Return the smoothed state from which a run goes on to its first time, and at which row that is."""
+    known = joint.before(0 if begin is None else [begin], series)
+    ends = {joint.before([np.inf], series).time: "last", joint.before(0, series).time: "first"}
+    row = f"the {ends[known.time]} row of {of}" if known.time in ends else f"the latest row of {of} up to --from"
+    return Start(known, known.time, f"The start is the smoothed state at {row}")
 
 
 def _states(told: str, names: list[str]) -> Array:

@@ -22,6 +22,7 @@ from ardea.dynamics.search import LARGEST_MISFIT
 from ardea.dynamics.series import SAME_TIME, Series, jumping_inputs, noise_degrees
 from ardea.dynamics.states import (
     Joint,
+    KnownRows,
     KnownState,
     dependent_errors,
     far_off,
@@ -165,6 +166,7 @@ class FoundStates:
         rows = np.flatnonzero(nodes.series == self.series)
         ends = KnownState.at(self.linear, rows[[0, -1]].tolist())
         first, last = (replace(one, gain=(one.gain / self._units)[:, order]) for one in ends)
+        known = self._known_rows(order) if self.pursuit.with_process else None
         correlation = (self.covariance / np.outer(unit, unit))[np.ix_(order, order)]
         own = Joint.between([one.kept.support.size for one in equations], correlation)
         knowledge, several = self.likelihood.knowledge, self.likelihood.knowledge.of_series
@@ -175,7 +177,17 @@ class FoundStates:
             order = np.lexsort((self.likelihood.inside.report(several.at[0, terms]), rows))
         if (tied := knowledge.tied(support)) is not None:
             tied = Tied(tied.offset[order], tied.directions[order], tied.signs[order])
-        return Joint(own, first, last, 1.0 if self.likelihood.discrete_time else nodes.usual_step, tied)
+        return Joint(own, first, last, 1.0 if self.likelihood.discrete_time else nodes.usual_step, tied, known)
+
+    def _known_rows(self, order: Index) -> KnownRows:
+        """Return the states at all rows of the series whose coefficients are told, these in some order."""
+        known = KnownRows.of(self.linear)
+        own = np.full(known.time.size, True)
+        if self.likelihood.knowledge.of_series is not None:
+            own = known.series == self.series
+        series = np.unique(known.series[own], return_inverse=True)[1]
+        gain = (known.gain[own] / self._units)[:, :, order]
+        return KnownRows(known.mean[own], gain, known.covariance[own], known.time[own], series)
 
     def equations(self, lefts: Sequence[Left], vocabulary: Vocabulary) -> list[Equation]:
         """Return the equations, each with its part of the joint covariance."""

@@ -364,7 +364,7 @@ class EquationsOfMotion(ShowsMotion):
 
     def _ordered(self, values: Any, *, inputs: bool = False) -> Any:
         """Return states, or inputs, in the order of the model: columns of a frame by name, masked values as NaN."""
-        if values is None or callable(values) or isinstance(self.model_, FieldModel):
+        if values is None or callable(values) or isinstance(values, KnownState) or isinstance(self.model_, FieldModel):
             return values
         names = self.model_.names[len(self.equations_) :] if inputs else self.model_.states
         return in_order(values, names, "u" if inputs else "x")
@@ -408,8 +408,8 @@ class EquationsOfMotion(ShowsMotion):
         Parameters
         ----------
         x0 : array of shape (states,), or a field of shape (n_x, …), fields last, optional
-            Start, at t[0]; with derivative_order=2 positions, then rates. None, in trajectory form: run from the
-            smoothed state at the first row or, if t[0] is past the data, the last. None, for fields: as smoothed.
+            Start, at t[0]; with derivative_order=2 positions, then rates. None, in trajectory form: the smoothed state
+            at the first row or, from the last row on, there; where noise moves the system, at the latest row before.
         t : array of shape (times,), or int for a map
             Times of the output, numbers or dates, or the number of steps.
         u : callable, array or dict, optional
@@ -439,7 +439,7 @@ class EquationsOfMotion(ShowsMotion):
             raise ValueError(what if t is None else "x0_std is for draws: give n_samples as well.")
         asked, t = t, self.elapsed(t)
         x0, u, walls = self._given(x0, t, u, boundary)
-        known = self._known_state(t, x0_std) if x0 is None else None
+        known = self._known_state(t, x0_std) if x0 is None else x0 if isinstance(x0, KnownState) else None
         start, (t, rows) = (x0, (t, None)) if known is None else (known.mean, self._from_known(known, t, u))
         if n_samples == 0:
             run = self.model_.simulate(start, t, u, **walls)
@@ -476,10 +476,10 @@ class EquationsOfMotion(ShowsMotion):
 
     def _from_known(self, known: KnownState, t: Any, u: Any) -> tuple[Any, Index | None]:
         """Return times of a run from a known state, and which of them are asked for; None for all."""
-        if self.joint_ is None or not np.ndim(t):
+        if not np.ndim(t):
             return t, None
-        times, begin = np.asarray(t, dtype=float), known.time
-        first, near, told = float(times[0]), SAME_TIME * self.joint_.step, self._clock.dates([begin, float(times[0])])
+        times, begin, near = np.asarray(t, dtype=float), known.time, SAME_TIME * getattr(self.joint_, "step", 1.0)
+        first, told = float(times[0]), self._clock.dates([begin, float(times[0])])
         if first < begin - near:
             raise ValueError(f"t begins at {told[1]}, before the data ({told[0]}): give x0, the state at t[0].")
         if first > begin + near and u is not None and not callable(u):

@@ -184,7 +184,7 @@ def _many(series: Sequence[Series]) -> Iterator[str]:
         yield (
             f"The {n} states change little from one to the next, as the points of a field do. If they are one, give it "
             "as a field, with the coordinates x of its points: fit(u, t, space=(x,)), u of shape (points, times); on "
-            "the command line an .npz file of u, x and the times, and --space x"
+            "the command line a table with columns t, x and u, or an .npz file of u, x and the times, and --space x"
         )
     if rows < ROWS_PER_STATE * n:
         yield (

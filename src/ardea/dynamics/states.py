@@ -24,7 +24,7 @@ from ardea.core.lazy import explained
 from ardea.core.problem import Array, Index
 from ardea.dynamics.collocation import Nodes
 from ardea.dynamics.differences import SplineSmoother
-from ardea.dynamics.series import Series
+from ardea.dynamics.series import SAME_TIME, Series
 from ardea.equation import Equation
 from ardea.names import printable
 
@@ -213,6 +213,43 @@ class KnownState:
         return [cls(*one) for one in zip(states, gain, covariance, times, strict=True)]
 
 
+@dataclass(frozen=True, eq=False)
+class KnownRows:
+    """The states at every row, as a `KnownState` each: where noise moves the system, a run goes on from the latest."""
+
+    mean: Array  # (r, n)
+    gain: Array  # (r, n, k)
+    covariance: Array  # (r, n, n)
+    time: Array  # (r,)
+    series: Index  # (r,)
+
+    @classmethod
+    def of(cls, linear: Linearised) -> KnownRows:
+        """Return the states at all rows of a fit; as `KnownState.at`, with the blocks of H⁻¹ on its diagonal."""
+        nodes, factor, n = linear.of.nodes, linear.chain.factor, linear.of.n
+        rows = np.flatnonzero(np.any(nodes.seen, axis=1))
+        covariance, gain = np.zeros((rows.size, n, n)), np.zeros((rows.size, n, len(linear.support)))
+        if factor is not None:
+            covariance = factor.covariances[0][rows]
+        if factor is not None and linear.support:
+            gain = -factor.solved(linear.chain.pulled(linear.border.rows())).reshape(len(nodes.t), n, -1)[rows]
+        return cls(linear.point.states[rows], gain, covariance, nodes.t[rows], nodes.series[rows])
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the series are numbered from 0, one after the other, and the times of each ascend."""
+        later = np.diff(self.series)
+        return bool(
+            self.series.size and self.series[0] == 0 and np.all((later == 1) | (np.diff(self.time) > 0) & (later == 0))
+        )
+
+    def of_series(self, number: int) -> list[KnownState]:
+        """Return the states at the rows of one series."""
+        own = np.flatnonzero(self.series == number)
+        times = self.time.tolist()
+        return [KnownState(self.mean[row], self.gain[row], self.covariance[row], times[row]) for row in own]
+
+
 def state_deviations(linear: Linearised, covariance: Array) -> Array:
     """Return the standard deviation of every state, (points, n), given the covariance of the coefficients."""
     factor = linear.chain.factor
@@ -229,7 +266,7 @@ def state_deviations(linear: Linearised, covariance: Array) -> Array:
 class Joint:
     """What the equations, each with a covariance of its own, do not tell: how they depend on each other and on states.
 
-    The states are those at the first and the last row of the first series.
+    The states are those at the first and the last row of the first series and, where noise moves them, at all rows.
     """
 
     correlation: Array  # (k, k), of coefficients of different equations; zero within an equation
@@ -237,10 +274,16 @@ class Joint:
     last: KnownState
     step: float  # the mean step of the trajectory
     tied: Tied | None = None  # how laws tie the coefficients of all equations
+    rows: KnownRows | None = None  # where noise moves the states
 
-    def before(self, times: Any) -> KnownState:
-        """Return the state from which to go on: the last one if all times are past the data."""
-        return self.last if np.ndim(times) and np.ravel(times)[0] > self.last.time else self.first
+    def before(self, times: Any, series: int = 0) -> KnownState:
+        """Return the state from which to go on: the latest that is known at the first of the times or before it.
+
+        Where no noise moves the states, those between the first row and the last follow from the first.
+        """
+        known = [self.first, self.last] if self.rows is None else self.rows.of_series(series)
+        begin = np.ravel(times)[0] + SAME_TIME * self.step if np.ndim(times) else -np.inf
+        return next((one for one in reversed(known) if one.time <= begin), known[0])
 
     @staticmethod
     def between(sizes: Sequence[int], correlation: Array) -> Array:

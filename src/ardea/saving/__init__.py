@@ -323,7 +323,8 @@ def _check_joint(content: Motion, equations: list[Equation]) -> None:
     """Refuse what does not say how these equations, of a trajectory, depend on each other, and only that."""
     if (joint := content.joint_) is not None:
         own = Joint.between([one.kept.support.size for one in equations], np.ones_like(joint.correlation)) == 0
-        sizes = {one.gain.shape for one in (joint.first, joint.last)}
+        gains = [joint.first.gain, joint.last.gain, *([] if joint.rows is None else [joint.rows.gain])]
+        sizes = {one.shape[-2:] for one in gains}
         sound = isinstance(content.model, StateModel) and sizes == {(len(content.model.states), len(joint.correlation))}
         sound = sound and content.process_noise_ is not None and not np.any(joint.correlation[own])
         growth = content.process_growth_

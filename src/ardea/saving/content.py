@@ -51,7 +51,7 @@ from ardea.dynamics.libraries import Library, Polynomials, ProductOfLibraries, S
 from ardea.dynamics.models import FieldModel, StateModel
 from ardea.dynamics.parametric import Decay, Fourier, Oscillation, Power, Rational, Saturation
 from ardea.dynamics.series import SECONDS, Clock
-from ardea.dynamics.states import Joint, KnownState
+from ardea.dynamics.states import Joint, KnownRows, KnownState
 from ardea.equation import KeptTerms
 from ardea.estimators.family import ARD, LSTSBL, MAPSTSBL, MSTSBL, ARDr, ARDvi, SparseARD
 from ardea.estimators.search import ARDSearch
@@ -59,13 +59,12 @@ from ardea.names import Rival
 from ardea.tables import whole_file
 
 FORMAT, FORMAT_VERSION = "ardea model", 1
-LATER: dict[str, dict[str, Any]] = {
-    "Table": {"series": "", "starts": []}
-}  # what files of before lack, and is this then
+# What files of before lack, and is this then.
+LATER: dict[str, dict[str, Any]] = {"Table": {"series": "", "starts": []}, "Joint": {"rows": None}}
 HEADER_NAME, ARRAY_NAME = "header.json", "arrays/{}.npy"
 LARGEST_HEADER = 2**27  # bytes; a convention: the names of ten million columns
 ZIP_START = b"PK\x03\x04"  # of the zip format
-LONGEST_QUOTE = 40  # characters of a stranger's text in a message; a convention
+LONGEST_QUOTE, MOST_AXES = 40, 3  # characters of a stranger's text in a message (a convention); axes of arrays
 STORED_TYPES = {"f": "<f8", "i": "<i8", "u": "<i8", "b": "|b1"}
 # Numbers are finite unless told otherwise; whole numbers are those that floats hold exactly.
 SMALLEST, LARGEST, LARGEST_WHOLE = float(np.finfo(float).tiny), float(np.finfo(float).max), 2**53
@@ -183,6 +182,7 @@ SIZES: dict[type, dict[str, str]] = {
     StateModel: {"coefficients": "nd", "reach": "n", "constants": "nc"},
     FieldModel: {"coefficients": "nd", "reach": "f", "fields": "f", "solved": "n", "axes": "a", "space": "a"},
     Joint: {"correlation": "kk"},
+    KnownRows: {"mean": "rn", "gain": "rnk", "covariance": "rnn", "time": "r", "series": "r"},
     KnownState: {"mean": "n", "gain": "nk", "covariance": "nn"},
 }
 # Least and largest value of the arguments of these names.
@@ -279,7 +279,7 @@ def _is_a(value: Any, hint: Any) -> bool:
 
 
 def is_covariance(matrix: Any) -> bool:
-    """Whether a matrix is symmetric without negative eigenvalues, beyond rounding."""
+    """Whether it is symmetric without negative eigenvalues, beyond rounding."""
     scale = np.sqrt(np.maximum(matrix.diagonal(), SMALLEST))
     scaled = matrix / np.outer(scale, scale)
     symmetric = np.allclose(scaled, scaled.T, 0, 1e-10)  # and finite
@@ -331,6 +331,8 @@ def _is_sound(value: Any) -> Any:
             return least_squares and _is_clock(value.time_unit_, value.time_origin_)
         case KnownState():
             return np.isfinite(value.time) and is_covariance(value.covariance)
+        case KnownRows():
+            return value.in_order and all(map(is_covariance, value.covariance))
     return True
 
 
@@ -370,7 +372,7 @@ def _encoded(value: Any, where: str, arrays: list[bytes]) -> Any:
         value = value.item()
     if hasattr(value, "__array__") and not isinstance(value, type):
         array = np.asarray(value)
-        if array.dtype.kind in STORED_TYPES and array.ndim <= 2:
+        if array.dtype.kind in STORED_TYPES and array.ndim <= MOST_AXES:
             buffer = io.BytesIO()
             npy.write_array(buffer, array.astype(STORED_TYPES[array.dtype.kind], copy=False), (1, 0), False)
             arrays.append(buffer.getvalue())
@@ -404,9 +406,8 @@ def opened_archive(path: str | os.PathLike[str]) -> Iterator[Any]:
         except (MemoryError, OSError):
             raise
         except Exception as error:  # readers of zip and JSON, constructors and solvers raise errors of many kinds
-            raise ModelFileError(
-                f"{place}: the file is damaged ({error}). Get it again, or save the model again."
-            ) from error
+            told = f"{place}: the file is damaged ({error}). Get it again, or save the model again."
+            raise ModelFileError(told) from error
 
 
 def _read_tree(file: BinaryIO) -> Any:
@@ -469,7 +470,7 @@ def _array_from(content: bytes, where: str) -> Any:
     shape, by_columns, dtype = npy.read_array_header_1_0(stream)
     require(dtype.str in STORED_TYPES.values(), where, "an array of numbers")
     body = len(content) - stream.tell()
-    sound = len(shape) <= 2 and min(shape, default=0) >= 0 and math.prod(shape) * dtype.itemsize == body
+    sound = len(shape) <= MOST_AXES and min(shape, default=0) >= 0 and math.prod(shape) * dtype.itemsize == body
     require(sound, where, f"an array of the {body} bytes stored")
     flat = np.frombuffer(content, dtype, offset=stream.tell()).astype(dtype.newbyteorder("="))
     return flat.reshape(shape, order="F" if by_columns else "C")

@@ -189,7 +189,8 @@ def draw_scatter(ax: Any, along: ArrayLike, residual: Array, of: str = "", **lab
     for height, dash in ((0, "-"), (-2, ":"), (2, ":")):
         ax.axhline(height, color=canvas.DARK, linewidth=0.8, linestyle=dash)
     within = 100 * np.mean(np.abs(residual) <= 2)
-    canvas.finished(ax, f"{of}{within:.3g} % lie within ±2\n(95 % if Gaussian)", **labels)
+    told = f"{within:.3g} % within ±2".replace(" ", "\N{NO-BREAK SPACE}")  # in one line
+    canvas.finished(ax, f"{of}{told}\n(95 % if Gaussian)", **labels)
 
 
 def draw_quantiles(ax: Any, residual: Array) -> None:
@@ -436,8 +437,10 @@ def _draw_steps(ax: Any, equation: Equation, steps: list[Step], kept: int, value
         label = "difference of the criterion"
         ax.set_xscale("symlog", linthresh=CLOSE)
         ax.set_xlim(min(along) - 1, 1.5 * max(*along, 2 * CLOSE))
-        ticks = [0.0, CLOSE, *(10.0**power for power in range(2, 9) if 10.0**power <= max(along))]
+        ticks = [0.0, CLOSE / 3, 2 * CLOSE / 3, CLOSE, 20.0, *(10.0**power for power in range(2, 9))]
+        ticks = [tick for tick in ticks if tick <= max(*along, 2 * CLOSE)]
         ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
+        ax.set_xticks([], minor=True)
     canvas.finished(ax, told, legend=len(steps) > kept, xlabel=label, ylim=(min(at) - 0.7, 0.7))
 
 

@@ -36,6 +36,10 @@ GAP = 4.0
 N_DRAWS = 60
 # Conventions: runs that a portrait can show, and rows that a run is compared with, since chaos forgets its start.
 N_PHASE_DRAWS, LONGEST_RUN = 20, 400
+# Conventions: inches of a panel over time, and of what all of them share: title, legend, and the axis of time.
+PANEL, AROUND = 1.3, 1.1
+# A convention: a difference is drawn in colours for so many times its root mean square about zero.
+SEEN_RMS = 3.0
 # Equations hold for rows where they explain so much of how these change (a convention).
 HOLDS = 0.5
 
@@ -165,7 +169,8 @@ def _draw_series(
 
     along = model.dates(cut(numbers)) if _are_dates(times) else cut(numbers)
     drawn, samples = cut(states), cut([]) if x is None else cut(np.asarray(x, dtype=float).reshape(len(times), -1))
-    places = canvas.panels(axes, len(names), 1, width=canvas.WIDTH, height=1.4, sharex=True).ravel()
+    height = PANEL + AROUND / len(names)
+    places = canvas.panels(axes, len(names), 1, width=canvas.WIDTH, height=height, sharex=True).ravel()
     for i, (place, label) in enumerate(zip(places, canvas.as_labels(names, *SIDEWAYS), strict=True)):
         if ends is not None:
             low, high = (cut(one)[:, i] for one in ends)
@@ -206,7 +211,9 @@ def _time_label(model: Any, t: Any) -> str:
     if model.discrete_time:
         return "k"
     name = canvas.as_label(getattr(model, "table_", {}).get("time") or "t")
-    return f"{name} ({model.time_unit_})" if model.time_unit_ and not _are_dates(t) else name
+    if _are_dates(t):
+        return f"{name} (UTC)" if (model.time_origin_ or "").endswith("+00:00") else name
+    return f"{name} ({model.time_unit_})" if model.time_unit_ else name
 
 
 def first_run(model: Any, x: ArrayLike, t: ArrayLike) -> tuple[Array, Array]:
@@ -259,9 +266,10 @@ def _seen(values: Array, n_axes: int, moment: Any) -> Array:
 
 
 def _draw_row(places: Any, pictures: list[Array], points: Any, told: str) -> None:
-    """Draw planes of one field in the same colours, and a difference in those of as wide a range about zero."""
+    """Draw planes of one field in the same colours, and a difference in those of a range of its own about zero."""
     low, high = min(map(np.nanmin, pictures[:2])), max(map(np.nanmax, pictures[:2]))
-    ranges = [(low, high), (low, high), ((low - high) / 2, (high - low) / 2)]
+    reach = SEEN_RMS * float(np.sqrt(np.nanmean(pictures[-1] ** 2))) or 1.0
+    ranges = [(low, high), (low, high), (-reach, reach)]
     for place, picture, (least, most) in zip(places, pictures, ranges, strict=False):
         # Of all colours these keep their order in grey and for the colour-blind.
         look = {"cmap": "cividis", "vmin": least, "vmax": most, "shading": "nearest", "rasterized": True}
@@ -402,7 +410,8 @@ def drawings_of_motion(model: Any, equations: Sequence[Equation], data: Any, lev
         yield "residuals", caption, partial(plot_equation_residuals, model)
     smoothed = hasattr(model, "states_")
     if smoothed:
-        caption = f"The states behind the samples, with bands of {canvas.percent(level)}; of several series the first."
+        first = "; of several series the first" * (len(model.states_) > 1)
+        caption = f"The states behind the samples, with bands of {canvas.percent(level)}{first}."
         whole = None if data is None else _first(data[0])
         yield "states", caption, partial(plot_states, model, whole, level=level)
     if obstacle(model, data):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ardea.core.problem import Array
-from ardea.tables.table import NamedArray, all_named, unknown
+from ardea.core.problem import Array, Index
+from ardea.tables.columns import notation_of
+from ardea.tables.empties import Codes
+from ardea.tables.table import NamedArray, Table, all_named, unknown
 
+# Points that an axis of a field needs for one test function of the least radius (docs/fields.md).
+FEWEST_POINTS = 13
+AS_POINTS = "Every time has the same {} values of {!r}, as the points of a field"
 # States or fields, times, inputs, names, coordinates.
 Found = tuple[Any, Any, None, list[str], tuple[Array, ...] | None]
 
@@ -22,8 +28,12 @@ def states_or_fields(
     time: str | None,
     named: Sequence[str],
     placed: Sequence[str],
+    codes: Codes,
 ) -> Found:
-    """Return the states or fields that are chosen: x, t, no inputs, names, and coordinates of the axes of fields."""
+    """Return the states or fields that are chosen: x, t, no inputs, names, and coordinates of the axes of fields.
+
+    Codes for "no value" are NaN in these, and stay what they are in times and coordinates.
+    """
     where = f"{path} has no array"
     if time is not None and time not in arrays:
         raise unknown(time, arrays, where)
@@ -34,6 +44,9 @@ def states_or_fields(
     chosen = states or wide or [name for name in lines if name != time]
     if not chosen:
         raise ValueError(f"{path} holds no array of numbers but the time.")
+    arrays = arrays | {
+        name: replace(arrays[name], values=codes.emptied(np.asarray(arrays[name].values))) for name in chosen
+    }
     first = arrays[chosen[0]]
     if first.values.ndim == 1:
         shapes = {name: arrays[name].values.shape for name in chosen}
@@ -103,3 +116,51 @@ def _table(name: str, array: NamedArray, t: Any, path: Path) -> Found:
     if t is not None and values.shape[0] != t.size:
         values = values.T
     return (values, t, None, [f"{name}{j}" for j in range(values.shape[1])], None)
+
+
+# Fields whose samples are the rows of a table -------------------------------------------------------------------------
+
+
+def on_grid(
+    table: Table, numbers: dict[str, Array], times: NDArray[Any], axes: list[str], states: list[str]
+) -> tuple[Array, NDArray[Any], tuple[Array, ...]]:
+    """Return fields on the grid of all coordinates and times, NaN where no row is; the times; and the coordinates."""
+    t, last = np.unique(times, return_inverse=True)
+    found = [np.unique(numbers[name], return_inverse=True) for name in axes]
+    space, shape = tuple(points for points, _ in found), (*(points.size for points, _ in found), t.size)
+    if not all(np.isfinite(points).all() for points in space) or np.any(times != times):
+        raise ValueError(f"{table.path}: every row needs a time, and a number in {' and '.join(map(repr, axes))}.")
+    cells = np.ravel_multi_index((*(place for _, place in found), last), shape)
+    first = np.unique(cells, return_index=True)[1]
+    if first.size < cells.size:
+        row = int(np.setdiff1d(np.arange(cells.size), first)[0])
+        raise ValueError("\n".join(table.placed([(row, axes[0], "an earlier row has the same time and place")])))
+    if 2 * cells.size < np.prod(shape):
+        grid = " × ".join(map(str, shape))
+        raise ValueError(
+            f"{table.path}: {cells.size} rows are less than half of the grid of {grid} points and times. A field needs "
+            "the same points at every time."
+        )
+    out = np.full((np.prod(shape), len(states)), np.nan)
+    out[cells] = np.column_stack([numbers[name] for name in states])
+    x = out.reshape(*shape, len(states))
+    return x[..., 0] if len(states) == 1 else x, t, space
+
+
+def axes_of_field(columns: dict[str, Array], times: NDArray[Any]) -> Iterator[tuple[str, int]]:
+    """Yield columns with the same values at every time, as many as an axis needs points, and how many these are."""
+    t, row = np.unique(times, return_inverse=True)
+    for name, values in columns.items() if t.size > 1 and len(columns) > 1 else ():
+        points, place = np.unique(values, return_inverse=True)
+        full = points.size >= FEWEST_POINTS and points.size * t.size == times.size
+        if full and np.unique(place * t.size + row).size == times.size:
+            yield name, points.size
+
+
+def numbered_as_points(label: str, runs: dict[str, Index], times: NDArray[Any]) -> Iterator[str]:
+    """Tell of series that are numbered and have the same times, as the points of a field."""
+    first = times[next(iter(runs.values()))]
+    same = len(runs) >= FEWEST_POINTS and all(np.array_equal(times[rows], first) for rows in runs.values())
+    if same and all(map(notation_of, runs)):
+        told = f"{AS_POINTS.format(len(runs), label)}. If it is one"
+        yield f"{told}, read it with --space {label} in place of --series {label}."

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -23,6 +24,12 @@ ZONED = re.compile(r".*\d[Tt ]?\d.*:.*(?:[Zz]|[+-]\d\d(?::?\d\d)?)")
 TIME_NAMES = re.compile("t|times?|timestamps?|date|datetime|days?|hours?|years?|months?|seconds?|zeit|datum")
 A_DATE = "a date such as 2024-05-31 or 2024-05-31T12:00"
 WRITTEN_DATE = re.compile(r"([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})((?:[ T].+)?)")
+# Zones by whose clocks those of most people change (a convention; others change at the same local times).
+CHANGING: tuple[str, ...] = ("Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "America/Santiago")
+CHANGING += ("Australia/Sydney", "Pacific/Auckland")
+HOUR = np.timedelta64(3600, "s")
+# Longer steps than this share of all are gaps (a convention).
+USUAL_STEPS = 0.99
 
 
 def _iso(text: str) -> str:
@@ -175,3 +182,47 @@ def no_time(cell: str) -> str:
     if re.fullmatch(r"[-+]?\d*,\d+", cell):
         return f"{cell!r} has a decimal comma: write a point, or say that all numbers have one with --decimal ,"
     return f"{cell!r} is neither a number nor {A_DATE}"
+
+
+def localized(times: NDArray[Any], zone: str) -> NDArray[Any]:
+    """Return local times of a zone in UTC; of an hour that comes twice, what stands after a step back is the second.
+
+    Raises ValueError where a time does not exist, since clocks were set forward there.
+    """
+    import pandas as pd
+
+    if times.size > 1 and times[0] > times[-1]:
+        return localized(times[::-1], zone)[::-1]
+    days = np.cumsum(np.diff(times.astype("M8[D]"), prepend=times[:1].astype("M8[D]")) != np.timedelta64(0))
+    fell = np.cumsum(np.diff(times, prepend=times[:1] - HOUR) <= np.timedelta64(0))
+    again = fell > np.concatenate([[0], fell])[np.searchsorted(days, days)]  # since the day began
+    local = pd.DatetimeIndex(times).tz_localize(zone, ambiguous=~again, nonexistent="NaT")
+    if np.any(none := np.asarray(local.isna())):
+        raise ValueError(
+            f"{str(times[np.argmax(none)])[:19]} did not exist in {zone}, where clocks were set forward: the times are "
+            "of another zone, or of clocks that never change (Etc/GMT-1 is an hour before UTC all year)."
+        )
+    return np.asarray(local.tz_convert("UTC").tz_localize(None))
+
+
+def in_zones(times: NDArray[Any]) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield zones whose clocks change, with times in UTC if they are local times there."""
+    for zone in CHANGING if times.dtype.kind == "M" and times.size > 1 else ():
+        with suppress(ValueError):
+            yield zone, localized(times, zone)
+
+
+def set_forward(times: NDArray[Any]) -> tuple[str, int] | None:
+    """Return a zone whose clocks are set forward where rising times skip an hour, and the first row behind such a gap.
+
+    Steps there are longer than usual ones, of two hours at most, by half an hour or more, and are not if an hour less.
+    """
+    steps = np.diff(times)
+    if times.dtype.kind == "M" and steps.size > 2 and steps.max() > HOUR:
+        for zone, utc in in_zones(times):
+            shorter = np.diff(utc) == steps - HOUR
+            usual = np.sort(steps[~shorter])[int(USUAL_STEPS * np.sum(~shorter)) :][:1]
+            seen = shorter.any() and np.all(usual <= 2 * HOUR) and usual.size
+            if seen and np.all(np.abs(steps[shorter] - usual - 0.75 * HOUR) <= 0.25 * HOUR):
+                return zone, int(np.argmax(shorter)) + 1
+    return None

@@ -110,7 +110,7 @@ def open_table(
     elif drop_lines:
         raise ValueError(f"{path} is no text: --drop-lines is for CSV, other text, and Excel.")
     else:
-        table = ParquetTable(path) if ending in PARQUET else ArrayTable(path, read_arrays(path))
+        table = ParquetTable(path, na) if ending in PARQUET else ArrayTable(path, read_arrays(path), na)
     table.zone = zone
     return table
 

@@ -298,7 +298,7 @@ class Rows:
         groups = [np.flatnonzero(labels == one) for one in dict.fromkeys(labels.tolist())]
         steps = np.concatenate([np.diff(times[rows]) for rows in groups]).astype(float)
         after = np.concatenate([rows[1:] for rows in groups])
-        local = groups if times.dtype.kind == "M" and not np.all(steps > 0) else []
+        local = groups if self.table.zone is None and times.dtype.kind == "M" and not np.all(steps > 0) else []
         zone = next(filter(None, (set_back(times[rows]) for rows in local)), None)
         if zone or not np.all(steps >= 0):
             but = f", as clocks are set back in {zone}: --zone {zone} counts them right" if zone else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,18 +13,22 @@ from numpy.typing import NDArray
 
 from ardea.core.problem import Array, Index
 from ardea.names import counted, nor_others
-from ardea.tables.arrays import states_or_fields
+from ardea.tables.arrays import AS_POINTS, axes_of_field, numbered_as_points, on_grid, states_or_fields
 from ardea.tables.columns import FEWEST_IN_A_RUN, Columns, as_numbers, is_numeric, sign_of, texts_of
 from ardea.tables.dates import (
     OF_DAY,
     as_dates,
     compact_dates,
     dates_by_order,
+    in_zones,
+    localized,
     name_zones,
     names_time,
     no_time,
+    set_forward,
     time_of_day,
 )
+from ardea.tables.empties import Codes
 from ardea.tables.notation import FEW
 from ardea.tables.reading import ending_of, open_table
 from ardea.tables.table import (
@@ -50,12 +53,7 @@ MOST_SHOWN = 3
 # Of two orders of day and month, the one without a step that is so many times the usual one is right (a convention).
 LONG_STEPS = 10.0
 HALF_DAY = np.timedelta64(12, "h")
-# Zones by whose clocks those of most people change (a convention; others change at the same local times).
-CHANGING: tuple[str, ...] = ("Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "America/Santiago")
-CHANGING += ("Australia/Sydney", "Pacific/Auckland")
-HOUR = np.timedelta64(3600, "s")
-# Longer steps than this share of all are gaps (a convention).
-USUAL_STEPS = 0.99
+SET_BACK = "Clocks are set back by an hour in {}, at the end of summer time, so that it comes twice."
 
 
 @dataclass(frozen=True)
@@ -125,10 +123,11 @@ def read_series(
     if ending_of(path) in ARRAYS:
         if choice.inputs or choice.series or settings.get("zone"):
             raise ValueError("--inputs, --series and --zone are for tables (CSV, Parquet, NPY).")
-        return Series(*states_or_fields(read_arrays(path), path, choice.time, choice.states, choice.space))
-    if choice.space:
-        raise ValueError("--space is for fields in NPZ, NetCDF or Zarr files.")
-    return _from_table(open_table(path, **settings), choice, bytes_of(memory), levels)
+        codes, arrays = Codes(settings.get("na", ())), read_arrays(path)
+        found = states_or_fields(arrays, path, choice.time, choice.states, choice.space, codes)
+        return Series(*found, remarks=codes.unmet())
+    table, room = open_table(path, **settings), bytes_of(memory)
+    return _field_from_table(table, choice, room) if choice.space else _from_table(table, choice, room, levels)
 
 
 # Tables ---------------------------------------------------------------------------------------------------------------
@@ -158,14 +157,14 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
         raise TableError(table.path, ["every column that could be a state is empty"])
     split = sum(len(columns.names_of(name)) for name in states)
     times: Any
-    times, said, zoned = (None, [], False) if time is None else times_of(table, frame, time, label)
+    times, said, zoned = (None, [], False) if time is None else _times_once(table, frame, time, label)
     if time is not None and label is None and whole:
         if rise(times[::-1]):
             numbers, times, said = numbers[::-1], times[::-1], [*said, "times descend: rows were turned around"]
-        _require_order(table, times, time, columns=dict(zip(states, numbers.T, strict=False)))
+        _require_order(table, times, time, zoned, columns=dict(zip(states, numbers.T, strict=False)))
     parts, runs = np.split(np.arange(len(numbers)), [end for end in ends if end < len(numbers)]), dict[str, Index]()
     if label is not None:
-        runs, left_out = _grouped(frame[label], table, numbers, times, time or "", split)
+        runs, left_out = _grouped(frame[label], table, numbers, times, time or "", zoned, split)
         parts, said = [*runs.values()], [*said, *left_out]
     blocks = [numbers[part] for part in parts]
     x, u = ([block[:, part] for block in blocks] for part in (slice(split), slice(split, None)))
@@ -174,6 +173,7 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
     gaps = [f"{missing} of {of} samples are missing (empty cells, or what stands for them)"] if missing else []
     said += [f"times are put together of columns {clock[0]!r} and {clock[1]!r}"] if len(clock) == 2 else []
     remarks, doubts = [*table.remarks, *table.unmet(), *columns.remarks, *said, *gaps], columns.doubts()
+    doubts += [] if label is None or times is None else [*numbered_as_points(label, runs, times)]
     doubts += [*_clocks(states, blocks[0]), *([] if zoned or t is None else [*_skipped_hours(t, time or "")][:1])]
     alone = whole and label is None
     return Series(
@@ -188,6 +188,26 @@ def _from_table(table: Table, choice: Choice, memory: int, levels: dict[str, lis
         zoned=zoned,
         labels=tuple(runs),
     )
+
+
+def _field_from_table(table: Table, choice: Choice, memory: int) -> Series:
+    """Return a field whose rows are its samples, each with its time and the coordinates of its point."""
+    if choice.time is None or choice.inputs or choice.series:
+        raise ValueError("--space needs --time, and neither --inputs nor --series: other columns are fields.")
+    (time,), axes, states = all_of(
+        *(partial(table.columns, one) for one in ([choice.time], choice.space, choice.states))
+    )
+    states = states or [name for name in table.names if name not in (time, *axes)]
+    if not states or {time, *axes} & set(states):
+        raise ValueError("The fields must be at least one column, and none of them the time or a coordinate.")
+    frame, _, whole = _sampled(table, [time, *axes, *states], memory)
+    if not whole:
+        raise ValueError(f"{table.path} is larger than --memory: fields are read as a whole.")
+    numbers = (columns := Columns(table, [*axes, *states], categorical=())).read(frame[[*axes, *states]], optional=())
+    times, said, zoned = times_of(table, frame, time)
+    x, t, space = on_grid(table, dict(zip(columns.names, numbers.T, strict=True)), times, axes, states)
+    remarks = [*table.remarks, *table.unmet(), *columns.remarks, *said]
+    return Series(x, t, None, states, space, remarks=remarks, doubts=columns.doubts(), time=time, zoned=zoned)
 
 
 def _make_one_time(frame: Any, table: Table, *columns: str) -> bool:
@@ -223,7 +243,7 @@ def _runs(columns: dict[str, Array], times: NDArray[Any]) -> list[str]:
 
 
 def _require_order(
-    table: Table, times: NDArray[Any], name: str, rows: Any = None, series: str = "", columns: Any = None
+    table: Table, times: NDArray[Any], name: str, zoned: bool, rows: Any = None, series: str = "", columns: Any = None
 ) -> None:
     """Refuse times that do not ascend, with the first line that is out of order, and all such lines if they are few."""
     rows = np.arange(times.size) if rows is None else rows
@@ -234,12 +254,13 @@ def _require_order(
         clock = times.dtype.kind == "m"
         one, before = (str(np.datetime64(0, "us") + x)[11:19] if clock else x for x in (times[row], latest[row - 1]))
         (place,) = table.placed([(int(rows[row]), name, f"{one} does not come after {before}{others}")])
-        if (zone := set_back(times)) is not None:
-            told = f"Clocks are set back by an hour there in {zone}, at the end of summer time, so that it comes twice."
-            raise TableError(table.path, [f"{place}. {told}"], zone=zone)
+        if (zone := None if zoned else set_back(times)) is not None:
+            raise TableError(table.path, [f"{place}. {SET_BACK.format(zone)}"], zone=zone)
         told = "Are these several runs? Then --series names the column that tells them apart. Else sort the rows"
         told = f"Sort the rows of series {series!r} by time" if series else told
         few = lines_of(table, rows[late].tolist(), times.size)
+        for axis, points in axes_of_field(columns or {}, times):
+            raise TableError(table.path, [f"{place}. {AS_POINTS.format(points, axis)}."], space=axis)
         raise TableError(
             table.path, [f"{place}. {told}, and average rows of one time."], lines=few, runs=_runs(columns or {}, times)
         )
@@ -248,7 +269,7 @@ def _require_order(
 def _skipped_hours(series: list[NDArray[Any]], name: str) -> Iterator[str]:
     """Tell of an hour without rows where clocks are set forward."""
     for times in series:
-        if (found := set_forward(times)) is not None:
+        if times.dtype.kind == "M" and (found := set_forward(times)) is not None:
             before, after = (str(one)[:19] for one in times[found[1] - 1 : found[1] + 1])
             yield (
                 f"An hour is lacking in column {name!r} from {before} to {after}, where clocks are set forward in "
@@ -257,7 +278,7 @@ def _skipped_hours(series: list[NDArray[Any]], name: str) -> Iterator[str]:
 
 
 def _grouped(
-    labels: Any, table: Table, numbers: Array, times: Any, time: str, n_states: int
+    labels: Any, table: Table, numbers: Array, times: Any, time: str, zoned: bool, n_states: int
 ) -> tuple[dict[str, Index], list[str]]:
     """Return the rows of every series, by the texts that tell them apart, in the order of their first rows.
 
@@ -269,17 +290,15 @@ def _grouped(
     if not seen:
         raise ValueError(f"{table.path}: column {labels.name!r} tells no series with a sample apart.")
     if max(map(len, seen.values())) < 2:
-        told = (
-            f"column {labels.name!r} makes every row a series: leave out --series, or name a column whose texts repeat"
-        )
-        raise ValueError(f"{table.path}: {told}.")
+        told = f"column {labels.name!r} makes every row a series: leave out --series, or name a column whose"
+        raise ValueError(f"{table.path}: {told} texts repeat.")
     silent = [texts[one] for one in groups if one >= 0 and one not in seen]
     said = [f"series without a sample were left out: {shortened(silent)}"] if silent else []
     if -1 in groups:
         unnamed = counted(len(groups[-1]), "row")
         said.append(f"{unnamed} without a text in column {labels.name!r} belong to no series and were left out")
     for one, rows in seen.items() if times is not None else ():
-        _require_order(table, times[rows], time, rows, texts[one])
+        _require_order(table, times[rows], time, zoned, rows, texts[one])
     return {texts[one]: rows for one, rows in seen.items()}, said
 
 
@@ -339,6 +358,33 @@ def times_of(table: Table, frame: Any, name: str, label: str | None = None) -> t
         utc[rows] = localized(times[rows], table.zone)
     read = f"times are counted in UTC, as those of {table.zone} ({str(times[0])[:19]} is {str(utc[0])[:19]} UTC)"
     return utc, [*said, read], True
+
+
+def _times_once(table: Table, frame: Any, name: str, label: str | None) -> tuple[NDArray[Any], list[str], bool]:
+    """Return a column as times as `times_of` does; refuse copies of rows, where times are in order without them."""
+    found = times, _, zoned = times_of(table, frame, name, label)
+    if _in_order(table, frame, times, zoned, label) is not None or not np.any(copies := frame.duplicated().to_numpy()):
+        return found
+    others = frame[~copies]
+    zone = _in_order(table, others, times_of(table, others, name, label)[0], zoned, label)
+    if zone is not None:
+        rows = frame.index.to_numpy()[copies].tolist()
+        few, others = lines_of(table, rows, len(frame)), f" and {counted(len(rows) - 1, 'other')}" * (len(rows) > 1)
+        told = (
+            f"this row{others} repeat{'s' * (not others)} what stands above, time and values"
+            + f". {SET_BACK}" * bool(zone)
+        )
+        told = told.format(zone) + ". In pandas drop_duplicates() leaves such rows out." * (not few)
+        raise TableError(table.path, table.placed([(rows[0], name, told)]), lines=few, zone=zone or None)
+    return found
+
+
+def _in_order(table: Table, frame: Any, times: NDArray[Any], zoned: bool, label: str | None) -> str | None:
+    """Return "" where times of every series ascend, a zone whose clocks are set back where they do not; else None."""
+    codes = np.zeros(times.size) if label is None else texts_of(frame[label], table.empty)[0]
+    runs = [times[codes == one] for one in np.unique(codes)]
+    zones = ["" if rise(run) or run.size < 2 else None if zoned else set_back(run) for run in runs]
+    return None if None in zones else max(filter(None, zones), default="")
 
 
 def _times_as_written(table: Table, frame: Any, name: str) -> tuple[NDArray[Any], list[str], bool]:
@@ -443,34 +489,6 @@ def lines_of(table: Table, rows: list[int], n_rows: int) -> list[int]:
     return [line for number, (line, _) in enumerate(table.numbered_rows()) if number in few] if few else []
 
 
-def localized(times: NDArray[Any], zone: str) -> NDArray[Any]:
-    """Return local times of a zone in UTC; of an hour that comes twice, what stands after a step back is the second.
-
-    Raises ValueError where a time does not exist, since clocks were set forward there.
-    """
-    import pandas as pd
-
-    if times.size > 1 and times[0] > times[-1]:
-        return localized(times[::-1], zone)[::-1]
-    days = np.cumsum(np.diff(times.astype("M8[D]"), prepend=times[:1].astype("M8[D]")) != np.timedelta64(0))
-    fell = np.cumsum(np.diff(times, prepend=times[:1] - HOUR) <= np.timedelta64(0))
-    again = fell > np.concatenate([[0], fell])[np.searchsorted(days, days)]  # since the day began
-    local = pd.DatetimeIndex(times).tz_localize(zone, ambiguous=~again, nonexistent="NaT")
-    if np.any(none := np.asarray(local.isna())):
-        raise ValueError(
-            f"{str(times[np.argmax(none)])[:19]} did not exist in {zone}, where clocks were set forward: the times are "
-            "of another zone, or of clocks that never change (Etc/GMT-1 is an hour before UTC all year)."
-        )
-    return np.asarray(local.tz_convert("UTC").tz_localize(None))
-
-
-def _in_zones(times: NDArray[Any]) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Yield zones whose clocks change, with times in UTC if they are local times there."""
-    for zone in CHANGING if times.dtype.kind == "M" and times.size > 1 else ():
-        with suppress(ValueError):
-            yield zone, localized(times, zone)
-
-
 def rise(times: NDArray[Any]) -> bool:
     """Whether every time is later than the one before."""
     return times.size > 1 and bool(np.all(times[1:] > times[:-1]))
@@ -478,20 +496,4 @@ def rise(times: NDArray[Any]) -> bool:
 
 def set_back(times: NDArray[Any]) -> str | None:
     """Return a zone whose clocks are set back wherever times go back, so that they rise in UTC."""
-    return next((zone for zone, utc in _in_zones(times) if rise(utc)), None)
-
-
-def set_forward(times: NDArray[Any]) -> tuple[str, int] | None:
-    """Return a zone whose clocks are set forward where rising times skip an hour, and the first row behind such a gap.
-
-    Steps there are longer than usual ones, of two hours at most, by half an hour or more, and are not if an hour less.
-    """
-    steps = np.diff(times)
-    if times.dtype.kind == "M" and steps.size > 2 and steps.max() > HOUR:
-        for zone, utc in _in_zones(times):
-            shorter = np.diff(utc) == steps - HOUR
-            usual = np.sort(steps[~shorter])[int(USUAL_STEPS * np.sum(~shorter)) :][:1]
-            seen = shorter.any() and np.all(usual <= 2 * HOUR) and usual.size
-            if seen and np.all(np.abs(steps[shorter] - usual - 0.75 * HOUR) <= 0.25 * HOUR):
-                return zone, int(np.argmax(shorter)) + 1
-    return None
+    return next((zone for zone, utc in in_zones(times) if rise(utc)), None)

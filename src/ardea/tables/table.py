@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from ardea.core.problem import require
 from ardea.names import printable
+from ardea.tables.empties import Codes
 
 # Names that a message lists, and that are compared letter by letter with a wrong one (conventions: a line, a second).
 SHOWN_NAMES, MOST_COMPARED = 20, 5000
@@ -74,7 +75,8 @@ class TableError(ValueError):
     `columns` cannot be used as they are, so that leaving them out helps; `others` can. `tokens` stand in the few cells
     that are wrong, where taking them as empty helps. `runs` are columns of few texts, which may tell runs apart.
     `lines` are those that are in the way of all others. `clocks` are columns of dates or of times of day. In
-    `zone` clocks are set back where times of the file go back. `useless` are columns that neither helps.
+    `zone` clocks are set back where times of the file go back. `useless` are columns that neither helps,
+    and `space` one that may be the coordinate of a field.
     """
 
     def __init__(
@@ -89,13 +91,14 @@ class TableError(ValueError):
         clocks: Iterable[str] = (),
         zone: str | None = None,
         useless: Iterable[str] = (),
+        space: str | None = None,
     ) -> None:
         self.path, self.problems = path, tuple(problems)
         shown = [*problems[:MOST_PROBLEMS], *(["and more"] if len(problems) > MOST_PROBLEMS else [])]
         super().__init__(f"{path}, {shown[0]}" if len(shown) == 1 else "\n  ".join([f"{path}:", *shown]))
         self.columns, self.others, self.tokens = tuple(dict.fromkeys(columns)), tuple(others), tuple(tokens)
         self.runs, self.lines, self.clocks, self.zone = tuple(runs), tuple(lines), tuple(clocks), zone
-        self.useless = tuple(useless)
+        self.useless, self.space = tuple(useless), space
 
 
 class Table(ABC):
@@ -124,6 +127,7 @@ class Table(ABC):
     told_decimal: str | None = None
     keep_dots = False  # whether 1.234 of a text stays as it is written, where dots may group thousands
     zone: str | None = None  # of dates that name none
+    codes: Codes | None = None  # of no value, where numbers are held as numbers
     other_sheets: Sequence[str] = ()
     unnamed: Collection[str] = ()  # columns whose name was empty
 
@@ -159,8 +163,8 @@ class Table(ABC):
             raise Refused(error.said, [" ".join([*error.known, *told])]) from error
 
     def unmet(self) -> list[str]:
-        """Return which lines to leave out, and cells to take as empty, a text does not have, once it was read."""
-        return []
+        """Return which lines to leave out, and cells to take as empty, a table does not have, once it was read."""
+        return self.codes.unmet() if self.codes else []
 
     def numbered_rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows of a text as they are written, each with the number of its first line; of others none."""
@@ -197,19 +201,20 @@ def shortened(names: Sequence[str], most: int = 5) -> str:
 def sound_names(fields: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return names that are there, printable and different, and what had to be changed.
 
-    Of a name that several columns bear none keeps it, so that nobody means one of them and gets another.
+    Of a name that several columns bear none keeps it, so that nobody means one of them and gets another; nor is it
+    numbered as elsewhere: in pandas the second of two columns `a` is `a.1`.
 
     Examples
     --------
     >>> sound_names(["a", "b", "a"])[0]
-    ['a.1', 'b', 'a.2']
+    ['a#1', 'b', 'a#2']
     """
     safe = [safe_name(given) or f"x{j}" for j, given in enumerate(fields)]
     counts, seen, taken, remarks, names = Counter(safe), Counter[str](), set(safe), [], []
     for j, (given, name) in enumerate(zip(fields, safe, strict=True)):
         if counts[name] > 1:
-            seen[name] = next(n for n in count(seen[name] + 1) if f"{name}.{n}" not in taken)
-            name = f"{name}.{seen[name]}"
+            seen[name] = next(n for n in count(seen[name] + 1) if f"{name}#{n}" not in taken)
+            name = f"{name}#{seen[name]}"
         names.append(name)
         taken.add(name)
         if name != given.strip():
@@ -280,7 +285,7 @@ def unknown(name: str | int, known: Iterable[str], where: str) -> Refused:
 def _closest(name: str, names: Sequence[str]) -> list[str]:
     """Return up to three names that differ in case or a number only, or contain it, lie in it, or are spelt alike."""
     small = name.strip().lower()
-    same = [one for one in names if re.sub(r"\.[0-9]+$", "", one.lower()) == small][:3]
+    same = [one for one in names if re.sub(r"[.#][0-9]+$", "", one.lower()) == small][:3]
     part = [one for one in names if small and (small in one.lower() or one.lower() in small)]
     lowered = {one.lower(): one for one in reversed(names)}
     alike = [lowered[one] for one in get_close_matches(small, list(lowered)[:MOST_COMPARED], 3)]
@@ -416,7 +421,7 @@ def _dataset(path: Path) -> dict[str, NamedArray]:
 class ArrayTable(Table):
     """Arrays with as many rows side by side; of an array with two axes, columns are name[0], name[1] and so on."""
 
-    def __init__(self, path: Path, arrays: dict[str, NamedArray]) -> None:
+    def __init__(self, path: Path, arrays: dict[str, NamedArray], na: Sequence[str] = ()) -> None:
         self._columns: dict[str, tuple[Any, int]] = {}
         for name, one in arrays.items():
             values = one.values
@@ -429,7 +434,8 @@ class ArrayTable(Table):
             pattern = f"{name}[{{}}]" if name else "x{}"
             labels = [name or "x0"] if values.ndim == 1 else map(pattern.format, range(width))
             self._columns |= {label: (values, j) for j, label in enumerate(labels)}
-        super().__init__(path, list(self._columns))
+        super().__init__(path, list(self._columns), na=na)
+        self.codes = Codes(na) if na else None
         self.headed = "" not in arrays
         lengths = {int(one.values.shape[0]) for one in arrays.values()}
         self.n_rows = lengths.pop() if len(lengths) == 1 else None
@@ -451,15 +457,16 @@ class ArrayTable(Table):
             columns = {name: (parts[id(self._columns[name][0])], self._columns[name][1]) for name in names}
             block = next(iter(parts.values()))
             if len(parts) == 1 and block.ndim == 2:
-                yield pd.DataFrame(block[:, [j for _, j in columns.values()]], columns=list(names))
+                frame = pd.DataFrame(block[:, [j for _, j in columns.values()]], columns=list(names))
             else:
-                yield pd.DataFrame({name: one if one.ndim == 1 else one[:, j] for name, (one, j) in columns.items()})
+                frame = pd.DataFrame({name: one if one.ndim == 1 else one[:, j] for name, (one, j) in columns.items()})
+            yield frame if self.codes is None else self.codes.emptied_frame(frame)
 
 
 class ParquetTable(Table):
     """A Parquet file, or a folder of them read in the order of their names; needs the extra `frames`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, na: Sequence[str] = ()) -> None:
         self._files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
         rows = 0
         for file in reversed(self._files):
@@ -471,8 +478,9 @@ class ParquetTable(Table):
         unnamed = [one.name for one in schema if UNNAMED_INDEX.fullmatch(one.name)]
         numbers = [one for one in unnamed if not str(schema.field(one).type).startswith(("timestamp", "date"))]
         given = [name for name in schema.names if name not in numbers]
-        super().__init__(path, *sound_names(["index" if name in unnamed else name for name in given]))
+        super().__init__(path, *sound_names(["index" if name in unnamed else name for name in given]), na)
         self.remarks += ["the index of the frame, which has no name, was left out"] if numbers else []
+        self.codes = Codes(na) if na else None
         self.n_rows, self._given = rows, dict(zip(self.names, given, strict=True))
 
     def _reader(self, file: Path) -> Any:
@@ -494,5 +502,5 @@ class ParquetTable(Table):
                     frame = columns.to_pandas(self_destruct=True).set_axis(list(names), axis=1)
                     del columns
                     del batch
-                    yield frame
+                    yield frame if self.codes is None else self.codes.emptied_frame(frame)
             package("pyarrow", "frames").default_memory_pool().release_unused()  # Arrow would keep it for later
