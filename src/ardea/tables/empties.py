@@ -1,4 +1,4 @@
-"""Codes for "no value", such as -999, among numbers that a file holds as numbers and not as text."""
+"""What stands for "no value": texts, and codes such as -999 among numbers that a file holds as numbers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+# What stands in cells that hold nothing (a convention: what pandas takes, and what R, SAS and spreadsheets write).
+# "Na" is not among them: it is sodium.
+MISSING = (
+    *("", "-", "--", "?", ".", "NA", "na", "N/A", "n/a", "n.a.", "#N/A", "<NA>", "nan", "NaN", "NAN", "NULL", "null"),
+    *("Null", "None", "none", "NONE", "#DIV/0!", "#VALUE!", "#REF!"),
+)
 
 
 class Codes:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from ardea.core.problem import require
 from ardea.names import printable
-from ardea.tables.empties import Codes
+from ardea.tables.empties import MISSING, Codes
 
 # Names that a message lists, and that are compared letter by letter with a wrong one (conventions: a line, a second).
 SHOWN_NAMES, MOST_COMPARED = 20, 5000
@@ -40,12 +40,6 @@ DEFAULT_MEMORY = "1 GB"
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 # More is as good as no bound: what a signed 64-bit number of bytes holds, halved.
 MOST_MEMORY = 2**62
-# What stands in cells that hold nothing (a convention: what pandas takes, and what R, SAS and spreadsheets write).
-# "Na" is not among them: it is sodium.
-MISSING = (
-    *("", "-", "--", "?", ".", "NA", "na", "N/A", "n/a", "n.a.", "#N/A", "<NA>", "nan", "NaN", "NAN", "NULL", "null"),
-    *("Null", "None", "none", "NONE", "#DIV/0!", "#VALUE!", "#REF!"),
-)
 # Of rows held as a whole: the frame, X, and two copies while it is worked on; a text as a Python object, measured.
 BYTES_PER_NUMBER, BYTES_PER_TEXT = 32, 100
 UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # as pandas calls it in Parquet files
