@@ -58,6 +58,7 @@ BAD_DATA = {
     "complex X": (X + 1j, Y, "Complex data not supported"),
     "complex y": (X, Y + 1j, "Complex data not supported"),
     "no y": (X, None, "requires y"),
+    "None in y": (X, [*Y[:3], None, *Y[4:]], "NaN in row 3"),
 }
 
 

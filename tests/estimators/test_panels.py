@@ -11,7 +11,7 @@ from scipy import special
 
 from ardea import SparseARD
 from ardea.estimators.advice import DependentRowsWarning, FewRowsWarning
-from ardea.estimators.residuals import harm_within
+from ardea.estimators.residuals import harm_within, shared_values
 
 
 def slow(rng, shape, phi):
@@ -147,3 +147,36 @@ def test_levels_that_hold_for_some_rows_are_no_series():
         X, e = X + 0.2 * rng.normal(size=X.shape), e + 0.2 * rng.normal(size=e.shape)
         told.append(any("blocks whose rows share an error" in one for one in said("series", X, X[:, 0] + e, None)))
     assert told == [True] * 6 + [False] * 6
+
+
+def sites(seed, own, digits=None, n_sites=40, size=5):
+    """Return shuffled rows of sites, four columns of rows and three of sites, and y with an error of the site."""
+    rng = np.random.default_rng(seed)
+    site = rng.permutation(np.repeat(np.arange(n_sites), size))
+    of_sites = rng.normal(size=(n_sites, 3))
+    of_sites = of_sites if digits is None else of_sites.round(digits)
+    X = np.column_stack([rng.normal(size=(site.size, 4)), of_sites[site]])
+    return X, X[:, 0] + own * rng.normal(size=n_sites)[site] + 0.7 * rng.normal(size=site.size)
+
+
+@pytest.mark.parametrize("digits", [None, 2])
+def test_rows_of_a_site_are_known_by_the_columns_that_they_share(digits):
+    for seed in range(6):
+        X, y = sites(seed, 1.0, digits)
+        with pytest.warns(DependentRowsWarning, match=r"same values in several columns.*rows='groups'"):
+            SparseARD().fit(X, y)
+        X, y = sites(seed, 0.0, digits)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DependentRowsWarning)
+            SparseARD().fit(X, y)
+
+
+def test_columns_that_share_values_by_chance_make_no_groups():
+    rng = np.random.default_rng(0)
+    ages, years = rng.integers(18, 80, size=200), rng.integers(1990, 2020, size=200)
+    assert shared_values(np.column_stack([ages, years, rng.normal(size=200)])) is None
+    assert shared_values(rng.integers(0, 3, size=(200, 6)).astype(float)) is None
+    site = rng.integers(0, 30, size=200)
+    found = shared_values(np.column_stack([ages, rng.normal(size=30)[site], rng.normal(size=30)[site]]))
+    assert np.unique(found).size == np.unique(site).size
+    assert all(np.unique(found[site == one]).size == 1 for one in np.unique(site))

@@ -128,7 +128,7 @@ BAD_KEEP = {
     "a number with a point": (1.0, "always_keep.*column numbers, names or a boolean mask"),
     "None inside": ([None], "always_keep"),
     "a number with a fraction": (1.5, "always_keep.*column numbers, names or a boolean mask"),
-    "a mask of numbers": ([0, 1, 0, 0], "twice or more.*True and False"),
+    "a mask of numbers": ([0, 1, 0, 0], "twice.*True and False"),
 }
 
 

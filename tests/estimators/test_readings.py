@@ -291,3 +291,33 @@ def test_ordinary_whole_numbers_hold_no_codes():
     draws += [np.clip(np.round(rng.normal(2, 1.2, (500, 100))), 1, 7), rng.integers(1, 7, (500, 20))]
     for column in (one for many in draws for one in many.astype(float)):
         assert codes_of(column, lambda value, rows: rows > 1) is None
+
+
+@pytest.mark.parametrize("rows", ["independent", "series"])
+@pytest.mark.parametrize("kind", ["lines", "steps"])
+def test_values_filled_in_between_readings_are_told(kind, rows):
+    rng, place = np.random.default_rng(1), np.arange(240)
+    X = np.cumsum(rng.normal(size=(240, 5)), axis=0)
+    y = X[:, 0] - X[:, 1] + rng.normal(size=240)
+    filled = np.interp(place, place[::3], y[::3]) if kind == "lines" else y[3 * (place // 3)]
+    how = "on a straight line" if kind == "lines" else "the same as in the row before"
+    with pytest.warns(SuspectDataWarning, match=rf"1\d\d of 240 values of y are {how}.*fit the rows that were read"):
+        SparseARD(rows=rows).fit(X, filled)
+
+
+def test_values_that_lie_on_lines_by_nature_are_not_told():
+    """Whole, rounded and constant numbers, two values, and counts of the rows."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 3))
+    for y in (
+        rng.poisson(3, 200),
+        np.sort(rng.poisson(30, 200)),
+        X[:, 0].round(1),
+        (X[:, 0] > 0) * 1.0,
+        np.arange(200.0),
+        np.repeat([1.0, 2.0, 3.0, 4.0], 50) + X[:, 0],
+    ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            SparseARD().fit(X, y)
+        assert not [one for one in caught if "filled in" in str(one.message)]

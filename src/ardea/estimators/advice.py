@@ -31,7 +31,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ardea.core.compression import ranges_of
 from ardea.core.evidence import FLOOR_TALL, FLOOR_WIDE, NoiseRule
 from ardea.core.loop import STATUS_ADVICE, Fit, Status
-from ardea.core.problem import TINY, Array, Coordinates, Index, Problem
+from ardea.core.problem import EPS, TINY, Array, Coordinates, Index, Problem
 from ardea.core.subsets import moves
 from ardea.equation import CLOSE
 from ardea.estimators.codes import ANSWERS, FAR_OUT, MOST_POINTS, NINES, codes_of, is_usual
@@ -58,6 +58,10 @@ EDGE, FIRST_ROWS = 0.2, 64
 # Share of a value within which it is the sum of the others, and of the range of a column for their mean: totals of
 # rounded numbers (a convention). Fewest rows, since 3 = 1 + 2; tables of more numbers are not added up for means.
 ROUNDED, FEWEST_ROWS, MOST_NUMBERS = 1e-3, 5, 10**6
+# Share of the largest value that is rounding of a straight line; of the rows from which on, and up to which, values
+# were filled in (all of them are a count or a formula); and of the runs of equal values that differ, of which there are
+# so many at least: conventions.
+EPS_OF_LINES, LEAST_FILLED, MOST_FILLED, DIFFERENT, FEWEST_READ = 8 * EPS, 0.2, 0.9, 0.9, 15
 
 
 class CollapseWarning(ConvergenceWarning):
@@ -387,7 +391,7 @@ def readings_advice(rows: CheckedRows, names: Sequence[str], targets: Sequence[s
         return []
     low, high = np.concatenate([rows.ranges, ranges_of(Y)], axis=1)
     first = np.concatenate([X[:FIRST_ROWS], Y[:FIRST_ROWS]], axis=1)
-    told = list(_on_codes(X, Y, first, low, high, [names, targets]))
+    told = list(_on_codes(X, Y, first, low, high, [names, targets])) or list(_on_filled(X, Y, targets))
     if len(told) > NAMED:
         told = [*told[:NAMED], f"{len(told) - NAMED} more columns have such values"]
     if not told and len(X) >= FEWEST_ROWS and len(X) * low.size <= MOST_NUMBERS:
@@ -409,6 +413,30 @@ def _on_codes(
         codes = codes_of(column, lambda value, rows: rows > 1 or is_usual(value))
         if codes is not None and not _is_product(column, X):
             yield codes.told(name, "leave these rows out")
+
+
+def _on_filled(X: Array, Y: Array, targets: Sequence[str]) -> Iterator[str]:
+    """Say of which targets values were filled in between readings: on straight lines, or as the reading before.
+
+    Numbers that are measured hardly ever lie on the line through their neighbours. Whole and rounded ones do, and
+    repeat, but not in runs alone. Rows that repeat in most columns are copies.
+    """
+    for y, name in zip(Y.T, targets, strict=True):
+        steps, least, m = np.diff(y), EPS_OF_LINES * float(np.abs(y).max(initial=0.0)), y.size
+        moves = np.abs(steps) > least
+        on_line = int(np.count_nonzero((np.abs(np.diff(steps)) <= least) & moves[1:] & moves[:-1]))
+        runs = 1 + int(np.count_nonzero(moves))
+        if not LEAST_FILLED * m < max(on_line, m - runs) < MOST_FILLED * m:
+            continue
+        if np.unique(y).size < max(DIFFERENT * runs, FEWEST_READ) or steps.min() >= 0 or steps.max() <= 0:  # sorted
+            continue
+        held = int(np.count_nonzero(~moves & (2 * (X[1:] != X[:-1]).sum(axis=1) > X.shape[1])))
+        if max(on_line, held) > LEAST_FILLED * m:
+            how = "on a straight line between their neighbours" if on_line > held else "the same as in the row before"
+            yield (
+                f"{max(on_line, held)} of {m} values of {name} are {how}, as if filled in between readings. Errors of "
+                "such rows are not new ones: fit the rows that were read"
+            )
 
 
 def _two_valued(first: Array, low: Array, high: Array) -> NDArray[np.bool_]:

@@ -61,12 +61,15 @@ from ardea.estimators.residuals import (
     harm_by_groups,
     harm_in_order,
     harm_within,
+    may_share,
     piled_up,
+    shared_values,
     unusual,
 )
 from ardea.estimators.resting import MOST_OF_IT, unsupported
 from ardea.estimators.sizes import GROSS_ROWS, false_terms_if_dealt, missing_product, unequal_sizes
 from ardea.estimators.told import (
+    few_groups_advice,
     told_of_bands,
     told_of_blocks,
     told_of_centred,
@@ -90,9 +93,6 @@ compiled = compiled_module("estimators._looks")
 
 # The fewest rows tested: a convention.
 FEWEST_TESTED = 20
-# Fewest groups for columns that are constant within them: with 20 neither false terms nor intervals hold, with 80 both
-# do (measured, `benchmarks.dependence`), and with 40 (150 fits each of 5, 20 and 50 columns) within 1.4 times and 90 %.
-FEW_GROUPS = 40
 # Square of a step, in units of its median, from which it may be a change of level, and the fewest blocks, and rows of
 # each: conventions.
 JUMP, FEWEST_BLOCKS = 3.0, 3
@@ -237,7 +237,7 @@ def _residuals_advice(
     after = before if rows is given else _sample(rows, equation, target)
     if before is None or after is None:
         return total, []
-    harms, few = _harms(before), _few_groups(before) if kind == "groups" else []
+    harms, few = _harms(before), few_groups_advice(before.groups, before.columns) if kind == "groups" else []
     few += _worse_than_mean(given, equation, target, kind) if kind in ("series", "unequal") else []
     effective = min(rows.total, total / max([1.0, *(harm.inflation for harm in harms.values())]))
     for of, harm in (harms if rows is given else _harms(after)).items():
@@ -258,7 +258,7 @@ def _look(rows: CheckedRows, equation: Equation, target: int) -> Any:
         return None
     index, columns = _looked_at(rows, support := np.asarray(equation.kept.support, dtype=np.intp))
     few = columns[:, :FIRST_COLUMNS]  # rows may be replicates; one column, or a few, mostly say no
-    if _enough(few[:, 0]) and _enough(digests(few, odd_numbers(few.shape[1]))):
+    if (_enough(few[:, 0]) and _enough(digests(few, odd_numbers(few.shape[1])))) or may_share(columns):
         return None
     y, rate = rows.Y[:MOST_TESTED_ROWS, target], rate_for(DEFAULT_FALSE_TERMS, rows.n_columns)
     some = index.size < rows.n_columns
@@ -404,6 +404,10 @@ def _harms(sample: Sample) -> dict[str, Harm]:
         # Not copies in y, too.
         if _enough(cells) and not _enough(cells ^ digests(sample.errors[:, None], odd_numbers(1))):
             harms["replicates"] = harm_by_groups(*looked_at, np.unique(cells, return_inverse=True)[1])
+        once, same = sample.distinct, digests(sample.errors[:, None], odd_numbers(1))
+        if not _enough(same) and (shared := shared_values(sample.columns[once])) is not None:
+            columns, errors, fitted = (one[once] for one in looked_at)
+            harms["shared"] = harm_by_groups(columns, errors, fitted, shared)
     if sample.ordered:
         harms["order" if groups is None else "across"] = harm_in_order(*looked_at)
     return harms
@@ -478,23 +482,5 @@ def _alone(rows: CheckedRows, kind: RowKind) -> list[Advice]:
     text = (
         f"All {rows.groups.size} rows have {one}: rows={kind!r} changes nothing. Are these groups= those of the "
         "patient, batch or site? Else leave both out (python -m ardea.explain few_rows)."
-    )
-    return [(text, FewRowsWarning)]
-
-
-def _few_groups(sample: Sample) -> list[Advice]:
-    """Return what to tell of columns that are constant within few groups."""
-    if sample.groups is None:
-        return []
-    labels, first, codes = np.unique(sample.groups, return_index=True, return_inverse=True)
-    constant = int(np.all(sample.columns == sample.columns[first][codes], axis=0).sum())
-    if constant == 0 or labels.size >= FEW_GROUPS:
-        return []
-    which, them = ("One of the columns is", "it") if constant == 1 else (f"{constant} of the columns are", "them")
-    text = (
-        f"{which} constant within groups, so that {labels.size} groups tell about {them} as much as {labels.size} "
-        "rows: false terms are kept among such columns more often than asked for, and their intervals are too narrow. "
-        f"From {FEW_GROUPS} groups on both hold. Add groups, or leave such columns out. "
-        "(python -m ardea.explain few_rows)"
     )
     return [(text, FewRowsWarning)]

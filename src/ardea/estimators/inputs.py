@@ -283,17 +283,19 @@ def in_single(values: Any, *, keep_zeros: bool = False) -> Any:
 def _validated(model: Any, X: Any, *, first: bool, **target: Any) -> Any:
     """Return what scikit-learn's checks pass.
 
-    Words and dates in a data frame are refused (some would turn into numbers), and it is said where NaN and infinity
-    are.
+    Words and dates in a data frame are refused (some would turn into numbers); of NaN and infinity it is said where.
     """
-    if advice := one_axis("X", X) or not_numbers("X", X) or not_numbers("y", target.get("y")):
+    y, types = target.get("y"), (np.float64, np.float32)
+    if advice := one_axis("X", X) or not_numbers("X", X) or not_numbers("y", y):
         raise ValueError(advice)
     try:
-        types = (np.float64, np.float32)
-        return validate_data(model, X, reset=first, accept_sparse=("csr", "csc"), dtype=types, **target)
+        found: Any = validate_data(model, X, reset=first, accept_sparse=("csr", "csc"), dtype=types, **target)
+        if y is not None and not np.isfinite(found[1]).all():
+            raise ValueError("y has None among objects, which become NaN after scikit-learn's look at them.")
+        return found
     except (TypeError, ValueError) as error:
-        found = (tell(*one) for tell in (not_finite, words) for one in (("X", X), ("y", target.get("y"))))
-        if (advice := next(filter(None, found), None)) is None:
+        said = (tell(*one) for tell in (not_finite, words) for one in (("X", X), ("y", y)))
+        if (advice := next(filter(None, said), None)) is None:
             raise
         raise ValueError(advice) from error
 
@@ -476,9 +478,7 @@ def checked_keep(always_keep: Any, n_columns: int, names: NDArray[Any] | None) -
         return [int(j) for j in np.flatnonzero(entries)]
     numbers = sorted(_column_number(entry, n_columns, names) for entry in entries)
     if len(set(numbers)) < len(numbers):
-        raise ValueError(
-            "always_keep names a column twice or more. If it is a mask, write True and False, not 1 and 0."
-        )
+        raise ValueError("always_keep names a column twice. If it is a mask, write True and False, not 1 and 0.")
     return numbers
 
 

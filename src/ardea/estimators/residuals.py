@@ -76,6 +76,9 @@ FEWEST_CENTRED, CENTRED_SHARE = 5, 0.05
 # Fewest groups that are looked at as a series, and the share of its variation that is between groups from which on a
 # column is one of theirs: conventions.
 FEWEST_GROUPS, MOSTLY_BETWEEN = 20, 0.5
+# Columns of more values than these that repeat may be those of a site that has many rows, where cells are at most such
+# a share of the rows. Columns that are looked at, and how many times the cells of one those of two may be: conventions.
+FEWEST_VALUES, SHARED, MOST_TRIED, NESTED = 10, 0.5, 16, 1.5
 # Squared range of a column, in units of its variance and of ln m, from which it is looked at: that of m normal numbers
 # is hardly ever above, and at most 8 where m is large.
 WIDE = 14.0
@@ -413,6 +416,37 @@ def piled_up(counts: Index) -> tuple[int, int]:
     enough = max(MOSTLY * between, PILED_SHARE * counts.sum())
     low, high = (int(end) if end >= enough else 0 for end in counts[[0, -1]])
     return low, high
+
+
+def repeating(columns: Array) -> Index:
+    """Return the columns whose values repeat without being levels or small counts, those of most values first."""
+    ordered = np.sort(columns, axis=0)
+    values = 1 + np.count_nonzero(ordered[1:] != ordered[:-1], axis=0)
+    some = np.flatnonzero((values > FEWEST_VALUES) & (values < len(columns)))
+    return some[np.argsort(-values[some], kind="stable")]
+
+
+def may_share(columns: Array) -> bool:
+    """Whether the first rows look as if `shared_values` might find groups."""
+    return repeating(columns[:FIRST_ROWS]).size > 1
+
+
+def shared_values(columns: Array) -> Index | None:
+    """Return groups of rows that have the same values in two columns or more, such as those of one school or batch.
+
+    Of columns that repeat, those belong together whose values make hardly more cells than those of one alone.
+    """
+    m, some = len(columns), repeating(columns)
+    codes = {int(j): np.unique(columns[:, j], return_inverse=True)[1] for j in some[:MOST_TRIED]}
+    for first, cells in codes.items():
+        number, belong = 1 + int(cells.max()), 1
+        for other in (j for j in codes if j != first):
+            joint = np.unique(cells * m + codes[other], return_inverse=True)[1]
+            if (more := 1 + int(joint.max())) <= min(NESTED * number, SHARED * m):
+                cells, number, belong = joint, more, belong + 1
+        if belong > 1 and number <= SHARED * m:
+            return np.asarray(cells, dtype=np.intp)
+    return None
 
 
 def centred_groups(X: Any, y: Array, groups: Index | None) -> int:
