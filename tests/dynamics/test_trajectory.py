@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.integrate import solve_ivp
+from scipy.integrate import solve_ivp, trapezoid
 from scipy.interpolate import CubicSpline
 from scipy.linalg import expm
 
@@ -880,6 +880,28 @@ def test_few_counts_are_searched_with_the_noise_of_counts():
     x = RNG(105).poisson(np.column_stack([parent, child])).astype(float)
     model = Discovery().fit(x, t, feature_names=["A", "B"])
     assert (model.noise_kind_, terms_of(model)) == ("counts", [{"A"}, {"A", "B"}])
+
+
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_an_input_that_follows_a_wave_may_be_held_too(held, seed):
+    """level′ = −0.08 level + pump, set anew every hour around a wave, or smooth: neighbours correlated by 0.6."""
+    rng, t = np.random.default_rng(seed), np.arange(96.0)
+    waves, phases = rng.uniform(0.3, 1.2, 3), rng.uniform(0, 6, 3)
+    pump = np.clip(2 + np.sin(t / 5) + 0.5 * rng.normal(size=96), 0, None).round(1)
+    if not held:
+        pump = 2 + np.sin(np.outer(t, waves) + phases).sum(axis=1) / 2
+    level = np.full(96, 25.0)
+    fine = np.linspace(0, 1, 201)
+    for k in range(95):
+        of = np.full(201, pump[k]) if held else 2 + np.sin(np.outer(k + fine, waves) + phases).sum(axis=1) / 2
+        level[k + 1] = level[k] * np.exp(-0.08) + trapezoid(np.exp(-0.08 * (1 - fine)) * of, fine)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = Discovery().fit(level + 0.2 * rng.normal(size=96), t, u=pump, feature_names=["level"])
+    assert model.model_.held == ((0,) if held else ())
+    assert model.equations_[0].terms == ("level", "u0")
+    np.testing.assert_allclose(model.equations_[0].coefficients, [-0.08, 1.0], rtol=0.1)
 
 
 def test_an_input_that_jumps_at_every_sample_is_held_where_the_data_say_so():

@@ -28,15 +28,15 @@ GAP, UNEVEN_GAP, NEAR = 1.5, 4.0, 0.1
 NOISE_ORDERS = range(2, 11)
 # A share of the usual step: times that differ by less are the same, up to rounding (a convention).
 SAME_TIME = 1e-6
-# An input switches that in at least this share of the steps stays what it was (a convention).
-HELD = 0.5
+# An input switches that in at least this share of the steps stays what it was; one may be held whose squared steps are
+# this share of its variance: neighbours correlated by less than 0.95 (conventions).
+HELD, JUMPING = 0.5, 0.1
 # What a date in UTC ends in.
 IN_UTC = "+00:00"
 # Units of time in which dates are counted, and how a rate is read in them.
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 IN_WORDS = {"s": "second", "min": "minute", "h": "hour", "d": "day"}
-# A convention: a unit up to this many times the step is still short enough; hourly rows that come a little early
-# are hourly.
+# A convention: a unit up to this many times the step is still short enough, for hourly rows that come a little early.
 LARGEST_RATIO = 1.1
 # A time in a message, or two.
 NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
@@ -90,10 +90,10 @@ def held_inputs(parts: Sequence[Array]) -> NDArray[np.bool_]:
 
 
 def jumping_inputs(parts: Sequence[Array]) -> tuple[int, ...]:
-    """Return which inputs go from row to row as far as they go at all: held in between, or sampled too rarely."""
+    """Return which inputs are no smooth curves from row to row: held in between, or sampled too rarely."""
     steps = np.concatenate([np.diff(rows, axis=0) for rows in parts])
     rows = np.concatenate([rows[:-1] for rows in parts])
-    jump = np.nanmean(steps**2, axis=0) > np.nanvar(rows, axis=0)
+    jump = np.nanmean(steps**2, axis=0) > JUMPING * np.nanvar(rows, axis=0)
     return tuple(np.flatnonzero(jump & ~held_inputs(parts)).tolist())
 
 
