@@ -29,8 +29,9 @@ from ardea.tables.dates import (
     time_of_day,
 )
 from ardea.tables.empties import Codes
+from ardea.tables.endings import ending_of
 from ardea.tables.notation import FEW
-from ardea.tables.reading import ending_of, open_table
+from ardea.tables.reading import open_table
 from ardea.tables.table import (
     ARRAYS,
     BYTES_PER_NUMBER,
