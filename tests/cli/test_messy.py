@@ -96,7 +96,7 @@ def test_rows_of_means_and_deviations_are_told_by_their_names(stores, tmp_path, 
     whole.insert(0, "who", [*(f"S{i}" for i in range(60)), "Mean", "SD"])
     path = written(whole, tmp_path / "below.csv")
     said = record(capsys, "fit", path, "--target", "y", "--drop", "who")["warnings"][0]
-    assert said.startswith("Line 62 is called 'Mean' in column 'who'")
+    assert said.startswith("Lines 62 and 63 are called 'Mean' and 'SD' in column 'who'")
     found = record(capsys, "fit", path, "--target", "y", "--drop", "who", *said.rstrip(".").split()[-2:])
     assert (found["rows"], found["warnings"]) == (60, [])
 
@@ -568,3 +568,48 @@ def test_the_program_of_a_page_knows_which_rows_belong_together(tmp_path, no_fig
     formula = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("y = "))
     exec(program_on(tmp_path / "run" / "report.html"), {})
     assert formula in capsys.readouterr().out
+
+
+def test_subtotals_of_groups_are_told_with_one_command(tmp_path, capsys):
+    rng = np.random.default_rng(4)
+    parts = []
+    for region in ("North", "South", "West", "Ost"):
+        part = pd.DataFrame(rng.normal(10, 2, (6, 2)).round(2), columns=["a", "b"])
+        part["y"] = (2 * part.a + 0.1 * rng.normal(size=6)).round(2)
+        total = part.sum().to_frame().T
+        parts += [
+            part.assign(region=region),
+            total.assign(region=f"{region} {'Ergebnis' if region == 'Ost' else 'Total'}"),
+        ]
+    written(pd.concat([*parts, total.assign(region="Grand Total")]), path := tmp_path / "sub.csv")
+    said = record(capsys, "fit", path, "--target", "y", "--drop", "region")["warnings"][0]
+    assert said.startswith(
+        "Lines 8, 15, 22, 29 and 30 are called 'North Total', 'South Total', 'West Total', 'Ost Ergeb"
+    )
+    assert said.endswith("--drop-lines 8,15,22,29,30.")
+    again = record(capsys, "fit", path, "--target", "y", "--drop", "region", "--drop-lines", "8,15,22,29,30")
+    assert not any("are called" in one for one in again["warnings"])
+
+
+@pytest.mark.parametrize("patients", [15, 25])
+def test_repeated_measures_are_told_with_the_command_that_takes_groups(tmp_path, capsys, patients):
+    rng = np.random.default_rng(3)
+    who = np.repeat(np.arange(patients), 6)
+    frame = pd.DataFrame({"patient": [f"P{k:02d}" for k in who], "dose": (10 * rng.integers(0, 4, patients))[who]})
+    frame["visit"] = np.tile(np.arange(6), patients)
+    frame["y"] = (frame.visit + rng.normal(0, 3, patients)[who] + rng.normal(size=len(who))).round(2)
+    written(frame, path := tmp_path / "visits.csv")
+    if patients > 20:
+        assert main(["fit", str(path), "--target", "y"]) == 1
+        assert f"ardea fit {path} --target y --groups patient" in capsys.readouterr().err
+    else:
+        found = record(capsys, "fit", path, "--target", "y")
+        said = next(one for one in found["warnings"] if "of column 'patient', dose never changes" in one)
+        assert "--groups patient. To leave the texts out: --drop patient." in said
+        assert any("6 rows for each of its 15 texts" in one for one in found["remarks"])
+    found = record(capsys, "fit", path, "--target", "y", "--groups", "patient")
+    assert {"visit"} <= {one["name"] for one in found["equations"][0]["terms"]} <= {"visit", "dose"}
+    assert not any("never changes" in one for one in found["warnings"])
+    changing = written(frame.assign(dose=rng.permutation(frame.dose)), tmp_path / "changing.csv")
+    if patients <= 20:
+        assert not any("never changes" in one for one in record(capsys, "fit", changing, "--target", "y")["warnings"])

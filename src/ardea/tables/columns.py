@@ -148,7 +148,7 @@ class Column:
     ) -> None:
         self.name, self._most = name, most_levels
         self.kinds = Counter({"plain": n_numbers})  # cells by notation, or "signed", or "" for other texts
-        self.levels: set[str] = set()
+        self.levels, self.n_different = set[str](), 0  # texts, and how many at most
         self.tokens: dict[str, None] = {}  # texts, as they came
         self.dates, self.signed = True, ""
         self._forms: dict[str, str] = {}  # how numbers are written besides, each with the first cell
@@ -173,6 +173,7 @@ class Column:
         self.signed = self.signed or next((cell for cell in texts if kinds[cell]), "")
         self.tokens.update(dict.fromkeys(texts[: MOST_PROBLEMS + 1]))
         self.dates = self.dates and (not np.isnat(as_dates(texts)).any() or all(map(DAY_FIRST.match, texts)))
+        self.n_different += len(cells)
         if len(self.levels) <= self._most:
             self.levels.update(cells if len(cells) <= self._most else cells[: MOST_LEVELS + 1])
         given = [] if is_numeric(column) else [str(cell).strip() for cell in column.unique()]
@@ -227,9 +228,8 @@ class Column:
         return "texts, not numbers" if len(self.levels) <= self._most else "many different texts, not numbers"
 
     def tells_runs(self, n_rows: int) -> bool:
-        """Whether every row has one of a few texts, so that they may tell runs apart."""
-        few = 1 < len(self.levels) <= min(self._most, n_rows / FEWEST_IN_A_RUN)
-        return few and self.kinds[""] == n_rows
+        """Whether every row has a text that others have, too, so that they may tell runs or groups apart."""
+        return 1 < self.n_different <= n_rows / FEWEST_IN_A_RUN and self.kinds[""] == n_rows
 
     @property
     def doubtful(self) -> str:

@@ -14,10 +14,10 @@ _BEFORE = re.compile(rf"(?:[ \t]*\r?\n|(?!{_ERROR})#[^\n]*(?:\n|\Z))*".encode())
 
 
 class Comments:
-    """Which lines that begin with # hold no row: those before the first row, and those with other cells.
+    """Which lines that begin with # hold no row: those before the first row, and those with more or fewer cells.
 
-    Errors of spreadsheets are cells everywhere. Where there is one column, all others are comments; where blanks separate
-    the cells, so are words behind a blank. Given are the numbers of cells that rows have.
+    Errors of spreadsheets are cells everywhere. Where there is one column, all others are comments; where blanks
+    separate the cells, so are words behind a blank. Given are the numbers of cells that rows have.
 
     Examples
     --------
