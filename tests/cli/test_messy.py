@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from ardea.cli import main
+from ardea.tables.series import Choice, read_series
 
 pytestmark = pytest.mark.usefixtures("no_figures")
 
@@ -613,3 +614,54 @@ def test_repeated_measures_are_told_with_the_command_that_takes_groups(tmp_path,
     changing = written(frame.assign(dose=rng.permutation(frame.dose)), tmp_path / "changing.csv")
     if patients <= 20:
         assert not any("never changes" in one for one in record(capsys, "fit", changing, "--target", "y")["warnings"])
+
+
+@pytest.mark.parametrize("share", [3, 20, 33])
+def test_one_text_among_many_numbers_is_offered_as_no_value(stores, tmp_path, capsys, share):
+    frame = stores.astype(object)
+    frame.loc[: share - 1, "b"] = ".."
+    path = written(frame, tmp_path / "bank.csv")
+    assert main(["fit", str(path), "--target", "y"]) == 1
+    command = shlex.split(capsys.readouterr().err.rpartition("empty: ")[2])
+    assert command[-2:] == ["--na", ".."]
+    found = record(capsys, *command[1:])
+    assert (found["rows"], found["rows_left_out"]) == (60 - share, share)
+
+
+def test_dashes_before_digits_are_minus_signs(stores, tmp_path, capsys):
+    frame = stores.assign(a=stores.a - 10)
+    plain, dashed = tmp_path / "plain.csv", tmp_path / "dashed.csv"
+    written(frame, plain)
+    dashed.write_text(plain.read_text().replace("-", "–"), encoding="utf-8")
+    one, other = (record(capsys, "fit", path, "--target", "y")["equations"] for path in (plain, dashed))
+    assert one == other
+    dashed.write_text(plain.read_text().replace("-", "1–", 1), encoding="utf-8")
+    assert main(["fit", str(dashed), "--target", "y"]) == 1
+    assert "1–" in capsys.readouterr().err
+
+
+def test_what_is_the_same_of_many_columns_is_told_once(tmp_path, capsys):
+    rng = np.random.default_rng(8)
+    frame = pd.DataFrame(rng.uniform(1000, 9000, (40, 12)), columns=[f"{400 + 5 * k} nm" for k in range(12)])
+    y = frame.iloc[:, 3] / 100 + rng.normal(size=40)
+    text = frame.map(lambda value: f"{value:,.2f}".replace(",", " ").replace(".", ",")).assign(y=y.round(2))
+    text["y"] = text["y"].astype(str).str.replace(".", ",")
+    text.to_csv(tmp_path / "spectra.csv", sep=";", index=False)
+    remarks = record(capsys, "fit", tmp_path / "spectra.csv", "--target", "y")["remarks"]
+    (said,) = [one for one in remarks if "blanks" in one]
+    assert said.startswith("blanks in column '400 nm' group thousands")
+    assert said.endswith("and so on in 11 more columns")
+
+
+def test_fields_whose_lengths_do_not_tell_the_axes_say_how_they_were_read(tmp_path):
+    x, t = np.linspace(0, 1, 30), np.linspace(0, 2, 30)
+    u = np.exp(-t) * np.sin(x)[:, None]
+    for name, arrays, told in (
+        ("square", {"u": u, "x": x, "t": t}, True),
+        ("first", {"u": u[:20].T, "x": x[:20], "t": t}, False),
+        ("last", {"u": u[:20], "x": x[:20], "t": t}, False),
+    ):
+        np.savez(tmp_path / f"{name}.npz", **arrays)
+        series = read_series(tmp_path / f"{name}.npz", Choice("t", space=["x"]))
+        assert series.x.shape == (len(arrays["x"]), 30)
+        assert any("were read as space, then time: all have 30 points" in one for one in series.remarks) == told

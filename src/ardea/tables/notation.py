@@ -22,6 +22,7 @@ NEGATIVES = {
     "trailing hyphens": re.compile(rf"{_BEFORE}{_DIGITS}(?P<after>)-"),
     "hyphens before a sign": re.compile(rf"-\s?(?P<before>{_MONEY}\s?){_DIGITS}(?P<after>)"),
 }
+MINUS = re.compile("−|^–(?=[0-9.,])")  # U+2212, and the dash that many write for it
 # How numbers are written, by what the comma or dot in them tells; the first that fits holds.
 NOTATIONS = {
     "whole": "[+-]?[0-9]+",

@@ -108,8 +108,8 @@ def told_totals(table: Table, texts: Sequence[str], n_rows: int) -> list[str]:
 
 
 def few_tokens(columns: Sequence[Any]) -> list[str]:
-    """Return what stands in the wrong cells of columns, but for totals, where they are few in each."""
-    few = all(one.n_wrong <= max(1, FEW * one.kinds.total()) for one in columns)
+    """Return what stands in the wrong cells of columns, but for totals, where they are few in each, or one text."""
+    few = all(one.n_wrong <= max(1, FEW * one.kinds.total()) or len(one.tokens) == 1 for one in columns)
     return list(dict.fromkeys(cell for one in columns for cell in one.tokens if few and not TOTALS.fullmatch(cell)))
 
 
