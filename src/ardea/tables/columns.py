@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
-from ardea.names import counted, words_of
+from ardea.names import counted, told_once, words_of
 from ardea.tables.dates import DAY_FIRST, OF_DAY, as_dates
 from ardea.tables.levels import doubt_of_levels, indicators, level_names, rank, told_of_levels
-from ardea.tables.marks import Sizes, told_once
+from ardea.tables.marks import Sizes
 from ardea.tables.notation import (
     APOSTROPHES,
     BLANK,

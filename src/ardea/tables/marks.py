@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ardea.tables.notation import MARKS, ROLES
-
-# Columns of which one line each is printed (a convention: more lines would bury the rest).
-MOST_LINES = 3
 
 
 class Sizes:
@@ -97,18 +92,3 @@ class Sizes:
 
     def _number(self, thousands: bool) -> str:
         return f"{float(self.cell.replace(',', '.')) * (1000 if thousands else 1):.10g}"
-
-
-def told_once(told: Iterable[tuple[str, str]]) -> list[str]:
-    """Return what is told of columns, in one line where it is the same of many, but for its cells.
-
-    Examples
-    --------
-    >>> told_once([(name, f"blanks in column {name!r} group thousands (1 2{name})") for name in "5678"])
-    ["blanks in column '5' group thousands (1 25), and so on in 3 more columns"]
-    """
-    kinds = defaultdict[str, list[str]](list)
-    for name, said in told:
-        kinds[re.sub(r"\([^)]*\)|[0-9]\S*", "", said.replace(repr(name), ""))].append(said)
-    more = {kind: f"{said[0]}, and so on in {len(said) - 1} more columns" for kind, said in kinds.items()}
-    return [one for kind, said in kinds.items() for one in (said if len(said) <= MOST_LINES else [more[kind]])]
