@@ -952,3 +952,10 @@ def test_sheets_are_chosen_by_name_or_number(tmp_path):
         open_rows(path, "y")
     with pytest.raises(ValueError, match="is no spreadsheet"):
         open_table(text_file(tmp_path, "a,y\n1,2\n"), sheet="1")
+
+
+def test_a_column_may_be_called_by_the_sign_of_comments(tmp_path):
+    path = text_file(tmp_path, "#,a,y\n7,2,3\n9,4,5\n8,6,7\n")
+    assert open_table(path).names == ["#", "a", "y"]
+    with pytest.raises(ValueError, match=r"all its lines begin with #.*put names above"):
+        open_table(text_file(tmp_path, "#1,2\n#2,3\n"))

@@ -208,6 +208,7 @@ class TextTable(Table):
         self.headed = header == "yes" or (header == "auto" and not numbers)
         if header == "auto" and numbers:
             _, named = next(fields_of(comments[-1:], self.separator), (0, []))
+            named = [named[0] or "#", *named[1:]] if len(named) > 1 else named  # a column may be called so
             if len(named) == len(first) and not any(map(self._is_data, named)):
                 self.headed = True
                 return named, 0, ["names are taken from the comment before the rows"]
@@ -429,7 +430,10 @@ def _sampled(text: str, path: Path, dropped: Collection[int], without: Comments)
             lines.append(line)
             letters += len(line)
     if not lines:
-        raise ValueError(f"{path} is empty.")
+        only = (
+            ": all its lines begin with #, as comments do. If they are rows, put names above them" if comments else ""
+        )
+        raise ValueError(f"{path} is empty{only}.")
     return comments, lines
 
 
