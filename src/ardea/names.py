@@ -6,14 +6,16 @@ import keyword
 import math
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 # Convention: an error is shown with two digits, a number without an error with five.
 DIGITS_OF_ERROR, DIGITS = 2, 5
+# Columns of which one line each is printed (a convention: more lines would bury the rest).
+MOST_LINES = 3
 
 
 @dataclass(frozen=True)
@@ -385,3 +387,18 @@ def words_of(name: str) -> list[str]:
     (['respondent', 'id'], ['sample', 'no'], ['x'])
     """
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|#", name)]
+
+
+def told_once(told: Iterable[tuple[str, str]]) -> list[str]:
+    """Return what is told of columns, in one line where it is the same of many, but for its cells.
+
+    Examples
+    --------
+    >>> told_once([(name, f"blanks in column {name!r} group thousands (1 2{name})") for name in "5678"])
+    ["blanks in column '5' group thousands (1 25), and so on in 3 more columns"]
+    """
+    kinds = defaultdict[str, list[str]](list)
+    for name, said in told:
+        kinds[re.sub(r"\([^)]*\)|[0-9]\S*", "", said.replace(repr(name), ""))].append(said)
+    more = {kind: f"{said[0]}, and so on in {len(said) - 1} more columns" for kind, said in kinds.items()}
+    return [one for kind, said in kinds.items() for one in (said if len(said) <= MOST_LINES else [more[kind]])]

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from ardea.cli import main
+from ardea.tables.series import Choice, read_series
 
 pytestmark = pytest.mark.usefixtures("no_figures")
 
@@ -96,7 +97,7 @@ def test_rows_of_means_and_deviations_are_told_by_their_names(stores, tmp_path, 
     whole.insert(0, "who", [*(f"S{i}" for i in range(60)), "Mean", "SD"])
     path = written(whole, tmp_path / "below.csv")
     said = record(capsys, "fit", path, "--target", "y", "--drop", "who")["warnings"][0]
-    assert said.startswith("Line 62 is called 'Mean' in column 'who'")
+    assert said.startswith("Lines 62 and 63 are called 'Mean' and 'SD' in column 'who'")
     found = record(capsys, "fit", path, "--target", "y", "--drop", "who", *said.rstrip(".").split()[-2:])
     assert (found["rows"], found["warnings"]) == (60, [])
 
@@ -568,3 +569,99 @@ def test_the_program_of_a_page_knows_which_rows_belong_together(tmp_path, no_fig
     formula = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("y = "))
     exec(program_on(tmp_path / "run" / "report.html"), {})
     assert formula in capsys.readouterr().out
+
+
+def test_subtotals_of_groups_are_told_with_one_command(tmp_path, capsys):
+    rng = np.random.default_rng(4)
+    parts = []
+    for region in ("North", "South", "West", "Ost"):
+        part = pd.DataFrame(rng.normal(10, 2, (6, 2)).round(2), columns=["a", "b"])
+        part["y"] = (2 * part.a + 0.1 * rng.normal(size=6)).round(2)
+        total = part.sum().to_frame().T
+        parts += [
+            part.assign(region=region),
+            total.assign(region=f"{region} {'Ergebnis' if region == 'Ost' else 'Total'}"),
+        ]
+    written(pd.concat([*parts, total.assign(region="Grand Total")]), path := tmp_path / "sub.csv")
+    said = record(capsys, "fit", path, "--target", "y", "--drop", "region")["warnings"][0]
+    assert said.startswith(
+        "Lines 8, 15, 22, 29 and 30 are called 'North Total', 'South Total', 'West Total', 'Ost Ergeb"
+    )
+    assert said.endswith("--drop-lines 8,15,22,29,30.")
+    again = record(capsys, "fit", path, "--target", "y", "--drop", "region", "--drop-lines", "8,15,22,29,30")
+    assert not any("are called" in one for one in again["warnings"])
+
+
+@pytest.mark.parametrize("patients", [15, 25])
+def test_repeated_measures_are_told_with_the_command_that_takes_groups(tmp_path, capsys, patients):
+    rng = np.random.default_rng(3)
+    who = np.repeat(np.arange(patients), 6)
+    frame = pd.DataFrame({"patient": [f"P{k:02d}" for k in who], "dose": (10 * rng.integers(0, 4, patients))[who]})
+    frame["visit"] = np.tile(np.arange(6), patients)
+    frame["y"] = (frame.visit + rng.normal(0, 3, patients)[who] + rng.normal(size=len(who))).round(2)
+    written(frame, path := tmp_path / "visits.csv")
+    if patients > 20:
+        assert main(["fit", str(path), "--target", "y"]) == 1
+        assert f"ardea fit {path} --target y --groups patient" in capsys.readouterr().err
+    else:
+        found = record(capsys, "fit", path, "--target", "y")
+        said = next(one for one in found["warnings"] if "of column 'patient', dose never changes" in one)
+        assert "--groups patient. To leave the texts out: --drop patient." in said
+        assert any("6 rows for each of its 15 texts" in one for one in found["remarks"])
+    found = record(capsys, "fit", path, "--target", "y", "--groups", "patient")
+    assert {"visit"} <= {one["name"] for one in found["equations"][0]["terms"]} <= {"visit", "dose"}
+    assert not any("never changes" in one for one in found["warnings"])
+    changing = written(frame.assign(dose=rng.permutation(frame.dose)), tmp_path / "changing.csv")
+    if patients <= 20:
+        assert not any("never changes" in one for one in record(capsys, "fit", changing, "--target", "y")["warnings"])
+
+
+@pytest.mark.parametrize("share", [3, 20, 33])
+def test_one_text_among_many_numbers_is_offered_as_no_value(stores, tmp_path, capsys, share):
+    frame = stores.astype(object)
+    frame.loc[: share - 1, "b"] = ".."
+    path = written(frame, tmp_path / "bank.csv")
+    assert main(["fit", str(path), "--target", "y"]) == 1
+    command = shlex.split(capsys.readouterr().err.rpartition("empty: ")[2])
+    assert command[-2:] == ["--na", ".."]
+    found = record(capsys, *command[1:])
+    assert (found["rows"], found["rows_left_out"]) == (60 - share, share)
+
+
+def test_dashes_before_digits_are_minus_signs(stores, tmp_path, capsys):
+    frame = stores.assign(a=stores.a - 10)
+    plain, dashed = tmp_path / "plain.csv", tmp_path / "dashed.csv"
+    written(frame, plain)
+    dashed.write_text(plain.read_text().replace("-", "–"), encoding="utf-8")
+    one, other = (record(capsys, "fit", path, "--target", "y")["equations"] for path in (plain, dashed))
+    assert one == other
+    dashed.write_text(plain.read_text().replace("-", "1–", 1), encoding="utf-8")
+    assert main(["fit", str(dashed), "--target", "y"]) == 1
+    assert "1–" in capsys.readouterr().err
+
+
+def test_what_is_the_same_of_many_columns_is_told_once(tmp_path, capsys):
+    rng = np.random.default_rng(8)
+    frame = pd.DataFrame(rng.uniform(1000, 9000, (40, 12)), columns=[f"{400 + 5 * k} nm" for k in range(12)])
+    y = frame.iloc[:, 3] / 100 + rng.normal(size=40)
+    text = frame.map(lambda value: f"{value:,.2f}".replace(",", " ").replace(".", ",")).assign(y=y.round(2))
+    text["y"] = text["y"].astype(str).str.replace(".", ",")
+    text.to_csv(tmp_path / "spectra.csv", sep=";", index=False)
+    remarks = record(capsys, "fit", tmp_path / "spectra.csv", "--target", "y")["remarks"]
+    (said,) = [one for one in remarks if "blanks" in one]
+    assert said.startswith("blanks in column '400 nm' group thousands")
+    assert said.endswith("and so on in 11 more columns")
+
+
+def test_fields_whose_lengths_do_not_tell_the_axes_say_how_they_were_read(tmp_path):
+    x, t = np.linspace(0, 1, 30), np.linspace(0, 2, 30)
+    u = np.exp(-t) * np.sin(x)[:, None]
+    for name, arrays, told in (
+        ("square", {"u": u, "x": x, "t": t}, True),
+        ("first", {"u": u[:20].T, "x": x[:20], "t": t}, False),
+        ("last", {"u": u[:20], "x": x[:20], "t": t}, False),
+    ):
+        np.savez(tmp_path / f"{name}.npz", **arrays)
+        series = read_series(tmp_path / f"{name}.npz", Choice("t", space=["x"]))
+        assert series.x.shape == (len(arrays["x"]), 30)
+        assert any("were read as space, then time: all have 30 points" in one for one in series.remarks) == told

@@ -126,6 +126,41 @@ def test_of_a_folder_all_tables_are_predicted_and_others_are_named(predict, tmp_
     assert "d.csv has no column 'T'" in capsys.readouterr().err
 
 
+def test_parquet_files_are_tables_like_others_but_for_parts_of_one(predict, tmp_path, capsys):
+    predict("°C;€", "20;5000")
+    rows = pd.DataFrame({"T": [20.0, 21.0], "price": [5000, 6000]})
+    for folder, names in {
+        "mixed": ["a.parquet", "part-0.parquet"],
+        "parts": ["part-0.parquet", "part-1.parquet"],
+        "named.parquet": ["a.parquet", "b.parquet"],
+    }.items():
+        (tmp_path / folder).mkdir()
+        for name in names:
+            rows.to_parquet(tmp_path / folder / name)
+    (tmp_path / "mixed" / "us.csv").write_text("T,price\n20,5000\n")
+    (tmp_path / "mixed" / "broken.parquet").write_text("nothing")
+    (tmp_path / "parts" / "_SUCCESS").write_text("")
+
+    def predicted(folder):
+        code = main(["predict", str(tmp_path / "run" / "model.ardea"), str(tmp_path / folder)])
+        said = capsys.readouterr()
+        return code, [line.split(",")[0] for line in said.out.splitlines()[1:]], said.err
+
+    code, files, said = predicted("mixed")
+    assert (code, files) == (1, ["a.parquet"] * 2 + ["part-0.parquet"] * 2 + ["us.csv"])
+    assert "broken.parquet cannot be read as Parquet" in said
+    for folder in ("parts", "named.parquet"):
+        code, files, _ = predicted(folder)
+        assert (code, len(files)) == (0, 4)
+        assert "parquet" not in str(files)
+    (tmp_path / "parts" / "part-1.parquet").write_text("nothing")
+    code, _, said = predicted("parts")
+    assert code == 1
+    assert "part-1.parquet cannot be read" in said
+    assert main(["fit", str(tmp_path / "mixed"), "--target", "T"]) == 1
+    assert "where all are called part-0.parquet" in capsys.readouterr().err
+
+
 def test_names_are_compared_however_their_accents_are_stored(tmp_path, capsys):
     """ä as one letter, or as a and two dots, as on a Macintosh."""
     rng = np.random.default_rng(0)
@@ -202,3 +237,37 @@ def test_codes_are_gaps_in_fields_and_not_in_their_coordinates(tmp_path, ending)
     assert np.flatnonzero(np.isnan(series.x.ravel())).tolist() == [3 * 30 + 4]
     np.testing.assert_array_equal(series.space[0], x)
     assert series.remarks == ["--na -7: no cell that was read holds this"]
+
+
+@pytest.mark.parametrize("first", ["#DIV/0!", "#N/A", "#WERT!", "#1", "#2,5"])
+@pytest.mark.parametrize("ending", ["csv", "txt"])
+def test_rows_that_begin_with_a_sign_of_comments_keep_their_places(predict, tmp_path, capsys, first, ending):
+    predict("°C;€", "20;5000")
+    capsys.readouterr()
+    rows = [
+        "# made by hand",
+        "note;price;T",
+        "1;5000;20",
+        f"{first};6000;21",
+        "# a break",
+        "3;7000;22",
+        f"{first};1;20",
+    ]
+    text = "\n".join(rows) + "\n"
+    path = tmp_path / f"hash.{ending}"
+    path.write_text(text if ending == "csv" else text.replace(";", " ").replace("# made by hand", "# by hand"))
+    assert main(["predict", str(tmp_path / "run" / "model.ardea"), str(path)]) == 0
+    said = capsys.readouterr()
+    found = [float(line.split(",")[0]) for line in said.out.splitlines()[1:]]
+    np.testing.assert_allclose(found, [110, 123, 136, 60], atol=4)
+    assert "2 lines begin with # and were left out" in said.err
+
+
+def test_an_error_of_a_spreadsheet_in_a_first_cell_is_an_empty_cell(predict, tmp_path, capsys):
+    predict("°C;€", "20;5000")
+    capsys.readouterr()
+    (tmp_path / "first.csv").write_text("#DIV/0!,5000\n20,5000\n#NV,6000\n")
+    table = ardea.tables.reading.open_table(tmp_path / "first.csv")
+    values = next(table.frames(10, table.names))
+    assert values["x0"].isna().tolist() == [True, False, True]
+    assert [line for line, _ in table.numbered_rows()] == [1, 2, 3]

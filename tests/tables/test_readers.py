@@ -596,7 +596,7 @@ def test_units_and_comments(tmp_path):
     path = text_file(tmp_path, "# made by hand\nt,v,m\ns,m/s,kg\n0,1,2\n# a break\n1,3,4\n")
     np.testing.assert_array_equal(cells_of(path), [[0, 1, 2], [1, 3, 4]])
     assert any("units" in one and "m/s" in one for one in open_table(path).remarks)
-    assert "lines that begin with # were left out, such as '# made by hand'" in open_table(path).remarks
+    assert "2 lines begin with # and were left out, such as '# made by hand'" in open_table(path).remarks
     # A column of texts has no unit, and a first row of texts is none.
     assert cells_of(text_file(tmp_path, "a,b\n1,2\n"), header="yes").shape == (1, 2)
     table = open_table(text_file(tmp_path, "who,what\nAnn,red\nBo,blue\n"))
@@ -952,3 +952,10 @@ def test_sheets_are_chosen_by_name_or_number(tmp_path):
         open_rows(path, "y")
     with pytest.raises(ValueError, match="is no spreadsheet"):
         open_table(text_file(tmp_path, "a,y\n1,2\n"), sheet="1")
+
+
+def test_a_column_may_be_called_by_the_sign_of_comments(tmp_path):
+    path = text_file(tmp_path, "#,a,y\n7,2,3\n9,4,5\n8,6,7\n")
+    assert open_table(path).names == ["#", "a", "y"]
+    with pytest.raises(ValueError, match=r"all its lines begin with #.*put names above"):
+        open_table(text_file(tmp_path, "#1,2\n#2,3\n"))

@@ -216,7 +216,9 @@ def reference(path):
     """Return the rows of a text file as Python reads them with the separator and the names that were inferred."""
     written = open_table(path)
     text = path.read_bytes().decode(written.encoding, "replace").removeprefix("\ufeff")
-    lines = [line for line in io.StringIO(text, newline=None) if line.strip() and not line.startswith("#")]
+    lines: list[str] = []
+    for line in io.StringIO(text, newline=None):
+        lines += [line] if line.strip() and not written.comments.holds(line, begun=bool(lines)) else []
     lines = lines[written.skipped :]
     rows = (
         [line.split() for line in lines]

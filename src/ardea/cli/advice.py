@@ -50,6 +50,11 @@ def advice(error: TableError, options: argparse.Namespace, columns: Columns) -> 
         return f"The target {target!r} must hold numbers, or two texts, of which one then counts as 1."
     if target is not None:
         tried = f"Try: {command_line(options, drop=[*(options.drop or []), joined_names(error.columns)])}"
+        if error.runs and options.groups is None:
+            others = [name for name in error.columns if name != error.runs[0]]
+            dropped = [*(options.drop or []), *([joined_names(others)] if others else [])] or None
+            groups = command_line(options, drop=dropped, groups=error.runs[0])
+            tried += f"\n  If {error.runs[0]!r} names what was measured several times: {groups}"
         return "\n  ".join([tried, *(OF_DATES.format(repr(name)) for name in error.clocks[:1])])
     return _advice_on_series(error, options, columns)
 

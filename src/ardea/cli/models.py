@@ -53,8 +53,9 @@ from ardea.show.fits import equations_of
 from ardea.tables import write_whole
 from ardea.tables.arrays import FEWEST_POINTS
 from ardea.tables.dates import in_utc, names_time
+from ardea.tables.endings import ending_of
 from ardea.tables.levels import level_names
-from ardea.tables.reading import ending_of, open_table
+from ardea.tables.reading import open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, read_series
 from ardea.tables.table import ARRAYS, Table, TableError, all_of, shortened

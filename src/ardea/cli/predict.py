@@ -41,7 +41,8 @@ from ardea.show.motion import is_field, verdict
 from ardea.show.report import doubts_of_fit
 from ardea.tables.columns import Columns, notation_of
 from ardea.tables.dates import compact_dates, in_utc, names_time
-from ardea.tables.reading import KNOWN, PACKED, TextTable, open_table
+from ardea.tables.endings import KNOWN, PACKED, is_dataset
+from ardea.tables.reading import TextTable, open_table
 from ardea.tables.rows import Rows
 from ardea.tables.series import Choice, Series, read_series
 from ardea.tables.table import MOST_PROBLEMS, Refused, Table, composed, joined_names, shortened, unknown
@@ -113,7 +114,7 @@ def _files_of(place: Path) -> tuple[list[Path], list[str]]:
 
     Hidden files and those that office programs hold open are no tables.
     """
-    if not place.is_dir() or place.suffix == ".zarr" or any(place.glob("*.parquet")):
+    if not place.is_dir() or place.suffix == ".zarr" or is_dataset(place):
         return [place], []
     there = sorted(one for one in place.iterdir() if one.is_file())
     found = [one for one in there if one.suffix.lower() in (*KNOWN, *PACKED) and not one.name.startswith((".", "~$"))]

@@ -105,6 +105,15 @@ def _field(arrays: dict[str, NamedArray], chosen: list[str], space: list[str], t
     return (fields[0] if len(fields) == 1 else np.stack(fields, axis=-1), t, None, list(chosen), points)
 
 
+def told_axes(arrays: dict[str, NamedArray], found: Found) -> list[str]:
+    """Return in which order the axes of a field were read, where neither their names nor their lengths tell."""
+    _, t, _, (name, *_), space = found
+    if space is None or arrays[name].axes is not None or {one.size for one in space} != {np.size(t)}:
+        return []
+    told = f"axes of {name!r} were read as space, then time: all have {np.size(t)} points, so that lengths do not tell"
+    return [f"{told}. If time comes first, store np.moveaxis({name}, 0, -1)"]
+
+
 def _table(name: str, array: NamedArray, t: Any, path: Path) -> Found:
     """Return a table in an array: rows are times."""
     values = np.asarray(array.values).astype(float)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.core.problem import Array
-from ardea.names import counted, words_of
+from ardea.names import counted, told_once, words_of
 from ardea.tables.dates import DAY_FIRST, OF_DAY, as_dates
 from ardea.tables.levels import doubt_of_levels, indicators, level_names, rank, told_of_levels
 from ardea.tables.marks import Sizes
@@ -23,6 +23,7 @@ from ardea.tables.notation import (
     FEW,
     MARKS,
     MINORITY,
+    MINUS,
     NEGATIVES,
     NOTATION,
     NUMBER_WORDS,
@@ -55,7 +56,7 @@ def tidied(cell: str) -> str:
     >>> tidied("7\u202f910,97 €"), tidied("($1,200.50)"), tidied("278,30-")
     ('7910,97 €', '$-1,200.50', '-278,30')
     """
-    cell = cell.strip().replace("−", "-")
+    cell = MINUS.sub("-", cell.strip())
     for form in NEGATIVES.values() if not cell[:1].isdigit() or cell[-1] == "-" else ():
         cell = form.sub(r"\g<before>-\g<digits>\g<after>", cell) if form.fullmatch(cell) else cell
     found = SPACED.fullmatch(cell)
@@ -148,7 +149,7 @@ class Column:
     ) -> None:
         self.name, self._most = name, most_levels
         self.kinds = Counter({"plain": n_numbers})  # cells by notation, or "signed", or "" for other texts
-        self.levels: set[str] = set()
+        self.levels, self.n_different = set[str](), 0  # texts, and how many at most
         self.tokens: dict[str, None] = {}  # texts, as they came
         self.dates, self.signed = True, ""
         self._forms: dict[str, str] = {}  # how numbers are written besides, each with the first cell
@@ -173,6 +174,7 @@ class Column:
         self.signed = self.signed or next((cell for cell in texts if kinds[cell]), "")
         self.tokens.update(dict.fromkeys(texts[: MOST_PROBLEMS + 1]))
         self.dates = self.dates and (not np.isnat(as_dates(texts)).any() or all(map(DAY_FIRST.match, texts)))
+        self.n_different += len(cells)
         if len(self.levels) <= self._most:
             self.levels.update(cells if len(cells) <= self._most else cells[: MOST_LEVELS + 1])
         given = [] if is_numeric(column) else [str(cell).strip() for cell in column.unique()]
@@ -214,7 +216,8 @@ class Column:
     def contents(self) -> str:
         """What the column holds, by most of its cells: one text more than numbers may be a slip."""
         texts, cells = self.n_texts, self.kinds.total()
-        if not texts or (texts < cells and 2 * texts - cells <= 1):
+        gaps = len(self.tokens) == 1 and len(self.levels) > self._most  # one text among many numbers
+        if not texts or (texts < cells and (2 * texts - cells <= 1 or gaps)):
             return "numbers"
         if 2 * self.kinds["signed"] > cells:
             unclear = any(kind in ("dots", "either") for _, kind in self._bare)
@@ -227,9 +230,8 @@ class Column:
         return "texts, not numbers" if len(self.levels) <= self._most else "many different texts, not numbers"
 
     def tells_runs(self, n_rows: int) -> bool:
-        """Whether every row has one of a few texts, so that they may tell runs apart."""
-        few = 1 < len(self.levels) <= min(self._most, n_rows / FEWEST_IN_A_RUN)
-        return few and self.kinds[""] == n_rows
+        """Whether every row has a text that others have, too, so that they may tell runs or groups apart."""
+        return 1 < self.n_different <= n_rows / FEWEST_IN_A_RUN and self.kinds[""] == n_rows
 
     @property
     def doubtful(self) -> str:
@@ -364,12 +366,12 @@ class Columns:
 
     def settle(self) -> None:
         """Decide what every column is; raise TableError where some cannot be used."""
-        unusable, strange = dict[str, str](), dict[str, list[int]]()
+        unusable, strange, signs = dict[str, str](), dict[str, list[int]](), list[tuple[str, str]]()
         for name, one in self.seen.items():
             if name in self.levels:
                 continue
             told = self._table.told_decimal or self._table.decimal
-            self.remarks += one.settle_sign(told) if name not in self._categorical else []
+            signs += [(name, said) for said in one.settle_sign(told)] if name not in self._categorical else []
             contents = one.contents
             if name in self._categorical or (name in self._if_text and contents == "texts, not numbers"):
                 texts, ticked = sorted(one.levels, key=rank), one.kinds.total() < self._n_seen
@@ -382,6 +384,7 @@ class Columns:
                     unusable[name] += example_of(self._table, name, unit_of)
                 if contents.startswith("numbers") and len(one.units) > 1:
                     unusable[name], strange[name] = told_units(self._table, name, one.units, unit_of)
+        self.remarks += told_once(signs)
         numbers = [one for name, one in self.seen.items() if name not in self.levels and name not in unusable]
         self._settle_marks(numbers)
         if unusable:
@@ -389,7 +392,7 @@ class Columns:
 
     def _settle_marks(self, numbers: Sequence[Column]) -> None:
         of_file = self._table.decimal or decided(sum((one.kinds for one in numbers), self._table.notations))
-        likely = {one.name: one.likely_mark for one in numbers}
+        likely, told = {one.name: one.likely_mark for one in numbers}, list[tuple[str, str]]()
         marks, guess = {*likely.values()} - {None}, None
         if len(marks) == 1:
             (guess,) = marks
@@ -398,8 +401,9 @@ class Columns:
             guess = "." if self._table.separator == "," or any(one.sizes.mixed for one in numbers) else ","
         for one in numbers:
             remarks, doubts = one.settle_mark(self._table, of_file, likely[one.name] or guess)
-            self.remarks += remarks
+            told += [(one.name, said) for said in remarks]
             self._doubts += doubts
+        self.remarks += told_once(told)
 
     def _without(self, unusable: dict[str, str], strange: dict[str, list[int]], wrong: Sequence[Column]) -> TableError:
         """Return the error of columns that cannot be used, and of the wrong cells of others.

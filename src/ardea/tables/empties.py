@@ -9,11 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+# What spreadsheets write where a formula has no value, in English and German.
+ERRORS = (
+    *("#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"),
+    *("#NV", "#BEZUG!", "#WERT!", "#ZAHL!"),
+)
 # What stands in cells that hold nothing (a convention: what pandas takes, and what R, SAS and spreadsheets write).
 # "Na" is not among them: it is sodium.
 MISSING = (
-    *("", "-", "--", "?", ".", "NA", "na", "N/A", "n/a", "n.a.", "#N/A", "<NA>", "nan", "NaN", "NAN", "NULL", "null"),
-    *("Null", "None", "none", "NONE", "#DIV/0!", "#VALUE!", "#REF!"),
+    *("", "-", "--", "?", ".", "NA", "na", "N/A", "n/a", "n.a.", "<NA>", "nan", "NaN", "NAN", "NULL", "null"),
+    *("Null", "None", "none", "NONE"),
+    *ERRORS,
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 from ardea.core.problem import Array, Index
 from ardea.tables.notation import NUMERAL, SWITCHED_ON
 from ardea.tables.table import safe_name, shortened
+
+# Texts with at most so many rows each, on average, and at least so many of them, may name what was measured several
+# times (conventions: ten visits of a patient; fewer groups tell little of how they differ).
+FEW_ROWS, MANY_TEXTS = 10, 6
 
 
 def indicators(codes: Index, texts: Sequence[str], levels: Sequence[str]) -> tuple[Array, NDArray[np.bool_]]:
@@ -54,3 +58,49 @@ def doubt_of_levels(column: str, texts: Sequence[str]) -> list[str]:
         return []
     told = f"Column {column!r} holds texts that begin with digits, such as {numerals[0]!r}, and each has its own term"
     return [f"{told}: if they are numbers, write them as such; if they are names, --categorical {shlex.quote(column)}."]
+
+
+def told_nested(names: Sequence[str], X: Array, levels: Mapping[str, Sequence[str]]) -> list[str]:
+    """Warn of columns that are the same in all rows of each text of another: their terms cannot be told from its terms.
+
+    As the dose of a patient is, beside a term for every patient: it is a sum of these.
+    """
+    told, owners = [], {one: column for column, texts in levels.items() for one in level_names(column, texts)}
+    for column, texts in levels.items():
+        own, others = _places(names, owners, column)
+        codes = X[:, own] @ np.arange(1, len(own) + 1)
+        order = np.argsort(codes, kind="stable")
+        same = np.diff(codes[order]) == 0
+        if not own or not others or not same.any():
+            continue
+        nested = []
+        for j in others:
+            moved = np.diff(X[order, j]) != 0
+            nested += [j] if moved.any() and not moved[same].any() else []
+        if within := list(dict.fromkeys(owners.get(names[j], names[j]) for j in nested)):
+            given = shlex.quote(column)
+            many = f"If these rows are measurements of the same {column}: --groups {given}. " * (
+                len(texts) >= MANY_TEXTS
+            )
+            told.append(
+                f"Within each text of column {column!r}, {shortened(within)} never changes: the rows cannot tell its "
+                f"effect from those of the texts, and sign and interval may be wrong. {many}To leave the texts out: "
+                f"--drop {given}."
+            )
+    return told
+
+
+def few_rows_of_texts(n_rows: int, levels: Mapping[str, Sequence[str]]) -> list[str]:
+    """Tell of columns with many texts of few rows each, which may be groups."""
+    few = [name for name, texts in levels.items() if len(texts) >= MANY_TEXTS and n_rows <= FEW_ROWS * len(texts)]
+    return [
+        f"column {name!r} has {n_rows / len(levels[name]):.2g} rows for each of its {len(levels[name])} texts: if they "
+        f"name what was measured several times, --groups {shlex.quote(name)} takes fewer terms"
+        for name in few
+    ]
+
+
+def _places(names: Sequence[str], owners: Mapping[str, str], column: str) -> tuple[list[int], list[int]]:
+    """Return which columns of X stand for the texts of a column, and which for others."""
+    own = [j for j, name in enumerate(names) if owners.get(name) == column]
+    return own, [j for j in range(len(names)) if j not in {*own}]

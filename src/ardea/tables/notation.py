@@ -22,6 +22,7 @@ NEGATIVES = {
     "trailing hyphens": re.compile(rf"{_BEFORE}{_DIGITS}(?P<after>)-"),
     "hyphens before a sign": re.compile(rf"-\s?(?P<before>{_MONEY}\s?){_DIGITS}(?P<after>)"),
 }
+MINUS = re.compile("−|^–(?=[0-9.,])")  # U+2212, and the dash that many write for it
 # How numbers are written, by what the comma or dot in them tells; the first that fits holds.
 NOTATIONS = {
     "whole": "[+-]?[0-9]+",
@@ -57,10 +58,11 @@ ROLES = {True: "stand before decimals", False: "group thousands"}
 SIGNED = re.compile(rf"({_MONEY})\s*[+-]?[0-9][0-9.,]*|[+-]?[0-9][0-9.,]*?\s*({_UNIT})")
 # How texts begin that may be numbers.
 NUMERAL = re.compile(rf"[-+(]?{_MONEY}?[-+(]?[0-9]")
-# What stands before sums and means of the other rows (a convention: English and German).
+# What stands before sums and means of the other rows (a convention: English and German), and before sums of groups of
+# them, such as "North Total" or "Nord Ergebnis" in spreadsheets.
 TOTALS = re.compile(
-    r"((grand|sub)[ -]?)?totals?|sums?|means?|averages?|avg|median|s\.?d\.?|std\.?( dev\.?)?"
-    "|summe|gesamt|mittelwert|durchschnitt",
+    r"(.+\s)?(((grand|sub)[ -]?)?totals?|summe|gesamt|ergebnis)|gesamt(ergebnis|summe)|teilergebnis|zwischensumme"
+    r"|sums?|means?|averages?|avg|median|s\.?d\.?|std\.?( dev\.?)?|mittelwert|durchschnitt",
     re.IGNORECASE,
 )
 # Last words of what a column is called that numbers the rows, and things that a row is about (conventions).

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import bz2
 import codecs
 import csv
-import gzip
 import io
 import lzma
 import re
@@ -21,6 +19,8 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from ardea.tables.columns import decided, notation_of, sign_of, unit_of
+from ardea.tables.comments import Comments
+from ardea.tables.endings import PACKED, ending_of
 from ardea.tables.layout import counts_on, dotted, holds_units, is_whole
 from ardea.tables.spreadsheets import read_spreadsheet, sheet_names
 from ardea.tables.table import (
@@ -37,8 +37,6 @@ from ardea.tables.table import (
 )
 from ardea.tables.wrong import uneven_or_wrong
 
-KNOWN = (".csv", ".tsv", ".txt", ".dat", ".npy", *PARQUET, *SPREADSHEETS, *ARRAYS)
-PACKED = {".gz": (b"\x1f\x8b", gzip.open), ".bz2": (b"BZh", bz2.open), ".xz": (b"\xfd7zXZ", lzma.open)}
 # So much is looked at to tell the encoding, and of that so many lines to tell separators; beyond two lines no more
 # letters than that (conventions: a screenful of rows tells a person, too).
 HEAD, SAMPLE_LINES, SAMPLE_LETTERS = 2**22, 100, 2**16
@@ -115,24 +113,6 @@ def open_table(
     return table
 
 
-def ending_of(path: Path) -> str:
-    """Return the ending that tells the kind of a file; .csv for .csv.gz and for pipes, .parquet for folders of it."""
-    if not path.exists():
-        raise FileNotFoundError(f"There is no file {path}.")
-    ending = (path.with_suffix("") if path.suffix.lower() in PACKED else path).suffix.lower()
-    if path.is_dir() and any(path.glob("*.parquet")):
-        return ".parquet"
-    if path.is_dir() and ending != ".zarr":
-        raise ValueError(f"{path} is a directory, not a table: name a file in it.")
-    if not path.is_file() and not path.is_dir():
-        return ".csv"
-    if ending in (".xls", ".ods"):
-        raise ValueError(f"{path} is a spreadsheet of a kind that is not read: save it as CSV or .xlsx.")
-    if ending not in KNOWN:
-        raise ValueError(f"{path}: the ending {ending!r} is not known. Read are {', '.join(KNOWN)}, and .csv.gz.")
-    return ending
-
-
 class TextTable(Table):
     """Text with one row a line, or a spreadsheet turned into it."""
 
@@ -171,12 +151,16 @@ class TextTable(Table):
         self.encoding = _encoding_of(head, path)
         self._old_ends = b"\n" not in head  # lines end as on old Macintoshes, or there is one
         text = codecs.getincrementaldecoder(self.encoding)().decode(head).lstrip("\ufeff")
-        comments, lines = _sampled(text, path, self._dropped)
-        passed = re.findall(r"(?m)^#.*", text)
+        _, lines = _sampled(text, path, self._dropped, Comments())
         try:
-            self.separator, ends, rows = separated(lines)
+            self.separator, _, rows = separated(lines)
+            below = [*map(len, rows[lines_above(rows) :])]
+            self.comments = Comments(self.separator, {below[0], Counter(below).most_common(1)[0][0]})
+            comments, lines = _sampled(text, path, self._dropped, self.comments)
+            ended = [one for one in fields_of(lines, self.separator) if len(one[1]) > 1 or any(one[1])]
         except csv.Error as error:
             raise ValueError(f"{path} cannot be read as a table: {error}") from error
+        ends, rows = [end for end, _ in ended], [row for _, row in ended]
         if told == "," and self.separator == "," and not any('"' in line for line in lines):
             raise ValueError(f"{path}: commas stand between the fields, so that they cannot stand before decimals.")
         before = lines_above(rows)
@@ -184,8 +168,16 @@ class TextTable(Table):
         above = [text for row in rows[:before] if (text := " ".join(row).strip())]
         said = [f"the table begins below {shortened(above, 2)!r}", *said] if above else said
         body = rows[(n_rows := n_rows + before) :]
-        if len(passed) > (self.headed and n_rows == before):  # of which names were taken from one
-            said = [f"lines that begin with # were left out, such as {passed[0].strip()[:LONGEST_QUOTE]!r}", *said]
+        passed = [
+            one for k, one in enumerate(re.findall(r"(?m)^#.*", text)) if k < len(comments) or self.comments.holds(one)
+        ]
+        if self.headed and n_rows == before:  # names were taken from one
+            del passed[len(comments) - 1]
+        if passed:
+            least = "at least " * (len(head) >= HEAD)
+            lines_with = "line begins with # and was" if len(passed) == 1 else "lines begin with # and were"
+            what = f"{least}{len(passed)} {lines_with} left out, such as {passed[0].strip()[:LONGEST_QUOTE]!r}"
+            said = [what, *said]
         self._name(fields, body, said)
         self.skipped = ends[n_rows - 1] if n_rows else 0
         self.notations = Counter(notation_of(cell) for row in body for cell in row)
@@ -216,6 +208,7 @@ class TextTable(Table):
         self.headed = header == "yes" or (header == "auto" and not numbers)
         if header == "auto" and numbers:
             _, named = next(fields_of(comments[-1:], self.separator), (0, []))
+            named = [named[0] or "#", *named[1:]] if len(named) > 1 else named  # a column may be called so
             if len(named) == len(first) and not any(map(self._is_data, named)):
                 self.headed = True
                 return named, 0, ["names are taken from the comment before the rows"]
@@ -266,7 +259,7 @@ class TextTable(Table):
             raise ValueError(f"{self.path} cannot be read as text: {error}") from error
 
     def whole_lines(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield whole lines in UTF-8, without comments (lines that begin with #), names and units."""
+        """Yield whole lines in UTF-8, without comments, names and units."""
         decoder = None if self.encoding == "utf-8" else codecs.getincrementaldecoder(self.encoding)()
         carry, begun, skipped, before = b"", False, self.skipped, 0
         for number, chunk in enumerate(chain(chunks, [b""])):  # an empty one at the end
@@ -283,8 +276,7 @@ class TextTable(Table):
                 before += lines.count(b"\n")
                 self._n_lines = before + bool(lines and not lines.endswith(b"\n"))
                 lines = b"".join(line for number, line in numbered if number not in self._dropped)
-            if b"#" in lines and (lines.startswith(b"#") or b"\n#" in lines):
-                lines = re.sub(rb"(?m)^#[^\n]*\n?", b"", lines)
+            lines = self.comments.left_out(lines, begun)
             if not begun:
                 lines = re.sub(rb"\A(?:[ \t]*\r?\n)+", b"", lines)
                 begun = bool(lines)
@@ -361,7 +353,8 @@ class TextTable(Table):
             def lines() -> Iterator[str]:
                 for number, line in enumerate(text, 1):
                     line = line.removeprefix("\ufeff") if number == 1 else line
-                    if number not in self._dropped and not line.startswith("#") and (line.strip() or places):
+                    comment = number in self._dropped or self.comments.holds(line, begun=bool(places))
+                    if not comment and (line.strip() or places):
                         places.append(number)  # of blank lines, too, as `skipped` counts them
                         yield line
 
@@ -420,7 +413,7 @@ def _require_text(path: Path, binary: bool, longest: int) -> None:
         raise ValueError(f"{path}: a line is longer than {LONGEST_LINE} letters; this is no table.")
 
 
-def _sampled(text: str, path: Path, dropped: Collection[int]) -> tuple[list[str], list[str]]:
+def _sampled(text: str, path: Path, dropped: Collection[int], without: Comments) -> tuple[list[str], list[str]]:
     """Return the comments before the first row, and the first lines that are neither comments, blank nor dropped."""
     comments: list[str] = []
     lines: list[str] = []
@@ -431,13 +424,16 @@ def _sampled(text: str, path: Path, dropped: Collection[int]) -> tuple[list[str]
         if len(lines) >= 2 and (letters > SAMPLE_LETTERS or len(lines) == SAMPLE_LINES or not line.endswith("\n")):
             break
         _require_text(path, "\0" in line, len(line))
-        if line.startswith("#"):
+        if without.holds(line, begun=bool(lines)):
             comments += [] if lines else [line.lstrip("#").strip()]
         elif line.strip() or lines:
             lines.append(line)
             letters += len(line)
     if not lines:
-        raise ValueError(f"{path} is empty.")
+        only = (
+            ": all its lines begin with #, as comments do. If they are rows, put names above them" if comments else ""
+        )
+        raise ValueError(f"{path} is empty{only}.")
     return comments, lines
 
 

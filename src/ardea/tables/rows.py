@@ -18,7 +18,8 @@ from ardea.core.problem import Array, require
 from ardea.names import counted
 from ardea.tables.columns import Columns, texts_of
 from ardea.tables.dates import looks_like_dates, names_time
-from ardea.tables.notation import FEW, TOTALS
+from ardea.tables.levels import few_rows_of_texts, told_nested
+from ardea.tables.notation import FEW
 from ardea.tables.reading import Header, open_table
 from ardea.tables.series import set_back, times_of
 from ardea.tables.table import (
@@ -31,7 +32,7 @@ from ardea.tables.table import (
     bytes_of,
     shortened,
 )
-from ardea.tables.wrong import told_besides
+from ardea.tables.wrong import told_besides, told_totals
 
 # Its square is finite, and so is the sum of ten millions of them.
 LARGEST_NUMBER = 1e150
@@ -44,8 +45,6 @@ MOST_CELLS = 10**6
 # Steps of time so many times the median are gaps; where more than this share of the steps are, they are uneven instead:
 # conventions.
 GAP, MOST_GAPS = 1.5, 0.1
-# So many rows, or few among all, may be called so: where more are, it is a category (a convention).
-MOST_TOTALS = 3
 Missing = Literal["refuse", "drop"]
 
 
@@ -131,7 +130,7 @@ class Rows:
     @property
     def doubts(self) -> list[str]:
         """Return what of it gives reason for doubt."""
-        doubts = [*self._columns.doubts(), *self._totals()]
+        doubts = [*self._columns.doubts(), *self._totals(), *self._nested]
         if 2 * self.n_left_out <= self.n_read:
             return doubts
         told = f"{self._emptiest(self.columns)}: leaving out such columns (--drop) keeps more rows"
@@ -140,32 +139,18 @@ class Rows:
         return [*doubts, f"More than half of the rows were left out. Most empty cells are in {told}."]
 
     def _totals(self) -> list[str]:
-        """Tell of the few rows that bear a name for sums or means in a column of texts, used or not."""
-        table = self.table
-        numbers = {*self._columns.used}.difference(self.levels)
-        texts = [(j, name) for j, name in enumerate(table.names) if name not in numbers]
-        if not texts or table.once or self.n_read * table.width > MOST_CELLS:
-            return []
-        found = [
-            (line, name, row[j])
-            for line, row in islice(table.numbered_rows(), self.n_read)
-            for j, name in texts
-            if j < len(row) and TOTALS.fullmatch(row[j])
-        ]
-        if not 0 < len(found) <= max(MOST_TOTALS, FEW * self.n_read):
-            return []
-        lines, (line, name, text) = ",".join(dict.fromkeys(str(one[0]) for one in found)), found[0]
-        return [
-            f"Line {line} is called {text!r} in column {name!r}: if that is no row like the others, leave it out with "
-            f"--drop-lines {lines}."
-        ]
+        """Tell of rows that bear a name for sums or means in a column of texts, used or not."""
+        table, numbers = self.table, {*self._columns.used}.difference(self.levels)
+        texts = [name for name in table.names if name not in numbers]
+        small = not table.once and self.n_read * table.width <= MOST_CELLS
+        return told_totals(table, texts, self.n_read) if texts and small else []
 
     def _forget(self) -> None:
         """Forget what was counted when the rows were last read."""
         self.n_read = self.n_left_out = 0
         self.gaps = Counter[str]()
         self._left_out: list[Any] = []  # their numbers
-        self._noticed: list[str] = []
+        self._noticed, self._nested = list[str](), list[str]()
 
     def _survey(self, optional: Iterable[str], wanted: Collection[str]) -> bool:
         """Read all rows that fit into memory, all others too where some column is not of numbers; return if all fit."""
@@ -367,6 +352,8 @@ class Rows:
             self._noticed.append(f"{what}: if empty means no, --categorical {shlex.quote(name)}")
         if same := [name for name in same if not self.gaps[name]]:
             self._noticed.append(f"the same in every row, so that nothing can be said of it: {shortened(same)}")
+        self._nested = told_nested(self.names, X, self.levels)
+        self._noticed += few_rows_of_texts(len(X), self.levels)
         if self.n_left_out and self.n_read * len(self._columns.used) <= MOST_CELLS:
             self._noticed += self._taken_as_empty()
 

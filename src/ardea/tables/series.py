@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ardea.core.problem import Array, Index
 from ardea.names import counted, nor_others
-from ardea.tables.arrays import AS_POINTS, axes_of_field, numbered_as_points, on_grid, states_or_fields
+from ardea.tables.arrays import AS_POINTS, axes_of_field, numbered_as_points, on_grid, states_or_fields, told_axes
 from ardea.tables.columns import FEWEST_IN_A_RUN, Columns, as_numbers, is_numeric, sign_of, texts_of
 from ardea.tables.dates import (
     OF_DAY,
@@ -29,8 +29,9 @@ from ardea.tables.dates import (
     time_of_day,
 )
 from ardea.tables.empties import Codes
+from ardea.tables.endings import ending_of
 from ardea.tables.notation import FEW
-from ardea.tables.reading import ending_of, open_table
+from ardea.tables.reading import open_table
 from ardea.tables.table import (
     ARRAYS,
     BYTES_PER_NUMBER,
@@ -125,7 +126,7 @@ def read_series(
             raise ValueError("--inputs, --series and --zone are for tables (CSV, Parquet, NPY).")
         codes, arrays = Codes(settings.get("na", ())), read_arrays(path)
         found = states_or_fields(arrays, path, choice.time, choice.states, choice.space, codes)
-        return Series(*found, remarks=codes.unmet())
+        return Series(*found, remarks=[*codes.unmet(), *told_axes(arrays, found)])
     table, room = open_table(path, **settings), bytes_of(memory)
     return _field_from_table(table, choice, room) if choice.space else _from_table(table, choice, room, levels)
 

@@ -67,7 +67,7 @@ class TableError(ValueError):
     """Everything that is wrong with a file, in one message.
 
     `columns` cannot be used as they are, so that leaving them out helps; `others` can. `tokens` stand in the few cells
-    that are wrong, where taking them as empty helps. `runs` are columns of few texts, which may tell runs apart.
+    that are wrong, where taking them as empty helps. `runs` are columns of texts, which may tell runs apart.
     `lines` are those that are in the way of all others. `clocks` are columns of dates or of times of day. In
     `zone` clocks are set back where times of the file go back. `useless` are columns that neither helps,
     and `space` one that may be the coordinate of a field.

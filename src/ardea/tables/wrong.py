@@ -9,12 +9,14 @@ from typing import Any
 
 from ardea.names import counted, in_a_row
 from ardea.tables.notation import FEW, TOTALS
-from ardea.tables.table import Table, TableError
+from ardea.tables.table import MOST_PROBLEMS, Table, TableError
 
 # What tells the unit of a cell: "" of a plain number, None where it holds no number.
 UnitOf = Callable[[str], str | None]
 # Units of one column that a message names (a convention).
 MOST_UNITS = 5
+# So many rows, or few among all, may be called totals: where more are, it is a category (a convention).
+MOST_TOTALS = 3
 # So many rows tell what columns hold where others are of another length (a convention: a second).
 MOST_ROWS = 10_000
 
@@ -76,9 +78,38 @@ def uneven_or_wrong(table: Table, names: Sequence[str], unit_of: UnitOf) -> tupl
     return [said for _, said in sorted(found)], away if uneven and alone else []
 
 
+def told_totals(table: Table, texts: Sequence[str], n_rows: int) -> list[str]:
+    """Tell of the rows that bear a name for sums or means in columns of texts, of so many rows that were read.
+
+    They are few, unless one is called "North Total" where others are called "North".
+    """
+    places, found, others = (
+        [(table.names.index(name), name) for name in texts],
+        list[tuple[int, str, str]](),
+        set[str](),
+    )
+    for line, row in islice(table.numbered_rows(), n_rows):
+        for j, name in (one for one in places if one[0] < len(row)):
+            if TOTALS.fullmatch(row[j]):
+                found.append((line, name, row[j]))
+            else:
+                others.add(row[j])
+    of_groups = any(text.rpartition(" ")[0] in others - {""} for _, _, text in found)
+    if not found or (len(found) > max(MOST_TOTALS, FEW * n_rows) and not of_groups):
+        return []
+    lines, called = [
+        [*dict.fromkeys(map(str, one))] for one in ((line for line, _, _ in found), (t for *_, t in found))
+    ]
+    column, many = found[0][1], len(lines) > 1
+    shown = in_a_row([*map(repr, called[:MOST_PROBLEMS]), *["others"] * (len(called) > MOST_PROBLEMS)])
+    rows = f"Lines {in_a_row(lines)} are" if many else f"Line {lines[0]} is"
+    leave = "these are no rows like the others, leave them" if many else "that is no row like the others, leave it"
+    return [f"{rows} called {shown} in column {column!r}: if {leave} out with --drop-lines {','.join(lines)}."]
+
+
 def few_tokens(columns: Sequence[Any]) -> list[str]:
-    """Return what stands in the wrong cells of columns, but for totals, where they are few in each."""
-    few = all(one.n_wrong <= max(1, FEW * one.kinds.total()) for one in columns)
+    """Return what stands in the wrong cells of columns, but for totals, where they are few in each, or one text."""
+    few = all(one.n_wrong <= max(1, FEW * one.kinds.total()) or len(one.tokens) == 1 for one in columns)
     return list(dict.fromkeys(cell for one in columns for cell in one.tokens if few and not TOTALS.fullmatch(cell)))
 
 
