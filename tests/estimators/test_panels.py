@@ -171,6 +171,16 @@ def test_rows_of_a_site_are_known_by_the_columns_that_they_share(digits):
             SparseARD().fit(X, y)
 
 
+def test_few_years_are_groups_too():
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        year = rng.integers(0, 10, 300)
+        X = np.column_stack([rng.normal(size=(10, 3))[year], rng.normal(size=(300, 6))])
+        y = X[:, 3] + 1.5 * rng.normal(size=10)[year] + rng.normal(size=300)
+        with pytest.warns(DependentRowsWarning, match="same values in several columns"):
+            SparseARD().fit(X, y)
+
+
 def test_columns_that_share_values_by_chance_make_no_groups():
     rng = np.random.default_rng(0)
     ages, years = rng.integers(18, 80, size=200), rng.integers(1990, 2020, size=200)

@@ -321,3 +321,20 @@ def test_values_that_lie_on_lines_by_nature_are_not_told():
             warnings.simplefilter("always")
             SparseARD().fit(X, y)
         assert not [one for one in caught if "filled in" in str(one.message)]
+
+
+def test_one_value_in_place_of_missing_ones_is_told():
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(300, 8))
+        y, missing = X[:, 0] + rng.normal(size=300), rng.random(300) < 0.2
+        y[missing] = y[~missing].mean()
+        assert any("filled in for missing readings" in one for one in told(X, y))
+
+
+def test_runs_at_the_centre_of_a_design_are_no_row_of_means():
+    factors = np.array([[a, b, c] for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)], dtype=float)
+    X = np.vstack([factors, factors, np.zeros((5, 3))])
+    for seed in range(200):
+        y = X[:, 0] + 0.05 * np.random.default_rng(seed).normal(size=21)
+        assert not any("the means of the others" in one for one in told(X, y))

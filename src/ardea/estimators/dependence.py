@@ -64,6 +64,7 @@ from ardea.estimators.residuals import (
     may_share,
     piled_up,
     shared_values,
+    stands_for_others,
     unusual,
 )
 from ardea.estimators.resting import MOST_OF_IT, unsupported
@@ -80,6 +81,7 @@ from ardea.estimators.told import (
     told_of_product,
     told_of_sizes,
     told_of_two,
+    told_of_value,
     told_of_worst,
 )
 from ardea.estimators.unequal import UnequalErrors, banded
@@ -213,6 +215,8 @@ def rows_advice(
     if given.weight is not None and has_noise(problem, fit):
         told += weights_advice(given, equation, target)
     equal = equal_pairs(y := given.Y[:, target])
+    if (place := stands_for_others(equal[0])) is not None:
+        told = [(told_of_value(float(np.unique(y)[place]), int(equal[0][place]), y.size), SuspectDataWarning), *told]
     if any(piles := piled_up(equal[0])):
         told = [(told_of_piles(piles, y), PiledUpWarning), *told]
     if given.total <= equal[0].size * (1 + EPS * y.size) or (copies := copied_rows(given.X, y, equal)) is None:

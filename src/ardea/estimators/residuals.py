@@ -78,7 +78,7 @@ FEWEST_CENTRED, CENTRED_SHARE = 5, 0.05
 FEWEST_GROUPS, MOSTLY_BETWEEN = 20, 0.5
 # Columns of more values than these that repeat may be those of a site that has many rows, where cells are at most such
 # a share of the rows. Columns that are looked at, and how many times the cells of one those of two may be: conventions.
-FEWEST_VALUES, SHARED, MOST_TRIED, NESTED = 10, 0.5, 16, 1.5
+FEWEST_VALUES, SHARED, MOST_TRIED, NESTED = 4, 0.5, 16, 1.5
 # Squared range of a column, in units of its variance and of ln m, from which it is looked at: that of m normal numbers
 # is hardly ever above, and at most 8 where m is large.
 WIDE = 14.0
@@ -416,6 +416,26 @@ def piled_up(counts: Index) -> tuple[int, int]:
     enough = max(MOSTLY * between, PILED_SHARE * counts.sum())
     low, high = (int(end) if end >= enough else 0 for end in counts[[0, -1]])
     return low, high
+
+
+def stands_for_others(counts: Array | Index) -> int | None:
+    """Return which value, neither the least nor the largest, is there so often that it may stand for missing ones.
+
+    `counts` says how often every value is there, in their order.
+
+    Examples
+    --------
+    >>> y = np.random.default_rng(0).normal(size=100)
+    >>> stands_for_others(equal_pairs(np.where(y > 1, y.mean(), y))[0]) is None
+    False
+    >>> stands_for_others(equal_pairs(np.round(y))[0]) is None
+    True
+    """
+    if counts.size < 2 + FEWEST_BETWEEN:
+        return None
+    most = 1 + int(np.argmax(counts[1:-1]))
+    others, total = np.delete(counts, most).max(), counts.sum()
+    return most if max(MOSTLY * others, PILED_SHARE * total) <= counts[most] < total / 2 else None
 
 
 def repeating(columns: Array) -> Index:

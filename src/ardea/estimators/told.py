@@ -54,6 +54,15 @@ def told_of_centred(groups: int, total: float) -> str:
     )
 
 
+def told_of_value(value: float, rows: int, total: int) -> str:
+    """Return a warning about a value of y that is there far more often than all others, between them."""
+    return (
+        f"{rows} of {total} values of y are {value:.6g}, and hardly any other repeats. If it was filled in for missing "
+        "readings, as their mean is, leave these rows out of X and y: coefficients are too small, and intervals wrong "
+        "(python -m ardea.explain suspect_data)."
+    )
+
+
 def told_of_copies(copies: Copies, m: int, d: int, names: Sequence[str]) -> str:
     """Return a warning about rows that are copies of others."""
     other = np.setdiff1d(np.arange(d), copies.columns)

@@ -19,9 +19,8 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from ardea.tables.columns import decided, notation_of, sign_of, unit_of
-from ardea.tables.comments import Comments
 from ardea.tables.endings import PACKED, ending_of
-from ardea.tables.layout import counts_on, dotted, holds_units, is_whole
+from ardea.tables.layout import Comments, counts_on, dotted, holds_units, is_whole
 from ardea.tables.spreadsheets import read_spreadsheet, sheet_names
 from ardea.tables.table import (
     ARRAYS,
