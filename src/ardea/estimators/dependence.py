@@ -215,6 +215,8 @@ def rows_advice(
     if given.weight is not None and has_noise(problem, fit):
         told += weights_advice(given, equation, target)
     equal = equal_pairs(y := given.Y[:, target])
+    if not equal[1]:
+        return number, told
     if (place := stands_for_others(equal[0])) is not None:
         told = [(told_of_value(float(np.unique(y)[place]), int(equal[0][place]), y.size), SuspectDataWarning), *told]
     if any(piles := piled_up(equal[0])):
