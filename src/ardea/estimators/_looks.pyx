@@ -199,15 +199,15 @@ cdef bint rises(const double[::1] ordered) noexcept nogil:
     return True
 
 
-cdef double usual_size(const double[::1] ordered, double centre) noexcept nogil:
-    """Return the median of |e − c|, given e in order."""
+cdef double usual_size(const double[::1] ordered) noexcept nogil:
+    """Return the median of |e|, given e in order."""
     cdef Py_ssize_t low = 0, high = ordered.shape[0] - 1, i
     for i in range(high - (high + 1) // 2):
-        if centre - ordered[low] > ordered[high] - centre:
+        if -ordered[low] > ordered[high]:
             low += 1
         else:
             high -= 1
-    return max(centre - ordered[low], ordered[high] - centre)
+    return max(-ordered[low], ordered[high])
 
 
 def look(
@@ -288,7 +288,7 @@ def look(
     cdef double[::1] ordered = np.sort(residual)
     if odd or n < 0 or not rises(ordered):
         return None
-    usual = usual_size(ordered, 0.0)
+    usual = usual_size(ordered)
     noise = sqrt(all_errors / m) / max(usual / MEDIAN, EPS)
     carried = 0.0
     for j in range(k):

@@ -407,13 +407,15 @@ def _harms(sample: Sample) -> dict[str, Harm]:
             harms["larger"] = harm_between(*looked_at, groups)
     else:
         cells = digests(sample.columns, odd_numbers(sample.places.size))
+        same = digests(sample.errors[:, None], odd_numbers(1))
         # Not copies in y, too.
-        if _enough(cells) and not _enough(cells ^ digests(sample.errors[:, None], odd_numbers(1))):
+        if _enough(cells) and not _enough(cells ^ same):
             harms["replicates"] = harm_by_groups(*looked_at, np.unique(cells, return_inverse=True)[1])
-        once, same = sample.distinct, digests(sample.errors[:, None], odd_numbers(1))
-        if not _enough(same) and (shared := shared_values(sample.columns[once])) is not None:
+        if not _enough(same):
+            once = sample.distinct
             columns, errors, fitted = (one[once] for one in looked_at)
-            harms["shared"] = harm_by_groups(columns, errors, fitted, shared)
+            if (shared := shared_values(columns)) is not None:
+                harms["shared"] = harm_by_groups(columns, errors, fitted, shared)
     if sample.ordered:
         harms["order" if groups is None else "across"] = harm_in_order(*looked_at)
     return harms

@@ -175,13 +175,13 @@ def harm_in_order(columns: Array, errors: Array, fitted: Array) -> Harm:
     """
     m, errors = errors.size, errors - errors.sum() / errors.size
     square, test = float(errors @ errors), _near(m)
-    both = np.empty((m, 2 + fitted.shape[1]))
-    both[:, 0], both[:, 1], both[:, 2:] = errors, errors**2, fitted
+    both, squares = np.empty((m, 2 + fitted.shape[1])), errors**2
+    both[:, 0], both[:, 1], both[:, 2:] = errors, squares, fitted
     power = _squared(fft.rfft(both, axis=0, overwrite_x=True))
     taken = power[:, 2:] @ np.full(fitted.shape[1], 1 / m)
     own = _of_mean_one(power[:, 0] / (1 - np.minimum(taken, MOST_TAKEN)), test.number, m)
     variance, sizes = (float(of @ power[:, 1]) / square**2 for of in (test.of_squares, test.of_sizes))
-    kurtosis = m * float(np.sum(errors**4)) / square**2
+    kurtosis = m * float(squares @ squares) / square**2
     chance = test.chance((test.power @ own / (m - 1) - 1).tolist(), variance, sizes, kurtosis)
     lags = fft.irfft(np.column_stack([own, power[:, 1]]), m, axis=0).T
     z = np.abs(_at_lags(lags, square))
@@ -457,7 +457,7 @@ def shared_values(columns: Array) -> Index | None:
     Of columns that repeat, those belong together whose values make hardly more cells than those of one alone.
     """
     m, some = len(columns), repeating(columns)
-    codes = {int(j): np.unique(columns[:, j], return_inverse=True)[1] for j in some[:MOST_TRIED]}
+    codes: dict[int, Index] = {int(j): np.unique(columns[:, j], return_inverse=True)[1] for j in some[:MOST_TRIED]}
     for first, cells in codes.items():
         number, belong = 1 + int(cells.max()), 1
         for other in (j for j in codes if j != first):
@@ -465,7 +465,7 @@ def shared_values(columns: Array) -> Index | None:
             if (more := 1 + int(joint.max())) <= min(NESTED * number, SHARED * m):
                 cells, number, belong = joint, more, belong + 1
         if belong > 1 and number <= SHARED * m:
-            return np.asarray(cells, dtype=np.intp)
+            return cells
     return None
 
 

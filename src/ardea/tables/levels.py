@@ -102,5 +102,7 @@ def few_rows_of_texts(n_rows: int, levels: Mapping[str, Sequence[str]]) -> list[
 
 def _places(names: Sequence[str], owners: Mapping[str, str], column: str) -> tuple[list[int], list[int]]:
     """Return which columns of X stand for the texts of a column, and which for others."""
-    own = [j for j, name in enumerate(names) if owners.get(name) == column]
-    return own, [j for j in range(len(names)) if j not in {*own}]
+    places: tuple[list[int], list[int]] = [], []
+    for j, name in enumerate(names):
+        places[owners.get(name) != column].append(j)
+    return places
